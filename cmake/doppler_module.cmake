@@ -1,0 +1,25 @@
+# Warnings and sanitizers as INTERFACE targets, and doppler_module(): one static library per directory.
+
+add_library(doppler_warnings INTERFACE)
+target_compile_options(doppler_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  -Wold-style-cast -Woverloaded-virtual $<$<BOOL:${DOPPLER_WERROR}>:-Werror>)
+
+add_library(doppler_sanitizers INTERFACE)
+if(DOPPLER_SANITIZE)
+  target_compile_options(doppler_sanitizers INTERFACE
+    -fsanitize=${DOPPLER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(doppler_sanitizers INTERFACE -fsanitize=${DOPPLER_SANITIZE})
+endif()
+
+# doppler_module(NAME SOURCES a.cpp … USES other modules and libraries … PRIVATE_USES libraries hidden from headers …)
+function(doppler_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+  add_library(doppler_${name} STATIC ${ARG_SOURCES})
+  add_library(doppler::${name} ALIAS doppler_${name})
+  set_target_properties(doppler_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(doppler_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(doppler_${name} PUBLIC cxx_std_20)
+  target_link_libraries(doppler_${name} PUBLIC ${ARG_USES}
+    PRIVATE ${ARG_PRIVATE_USES} $<BUILD_INTERFACE:doppler_warnings> PUBLIC $<BUILD_INTERFACE:doppler_sanitizers>)
+endfunction()

@@ -1,0 +1,43 @@
+#include "doppler/base/budget.h"
+
+#include <algorithm>
+
+namespace doppler {
+
+Budget Budget::for_time(Seconds time) {
+  Budget budget;
+  // A year is as good as for ever, and keeps the conversion below from overflowing.
+  constexpr Seconds kYear = 365.0 * 86400.0;
+  budget.deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(std::clamp(time, 0.0, kYear)));
+  return budget;
+}
+
+Budget Budget::for_evaluations(std::uint64_t count) {
+  Budget budget;
+  budget.evaluations_ = count;
+  return budget;
+}
+
+Budget Budget::share(double fraction) const {
+  Budget part = *this;
+  if (has_deadline()) part.deadline_ = for_time(std::max(0.0, time_left()) * fraction).deadline_;
+  if (evaluations_ != kUnlimited)
+    part.evaluations_ = static_cast<std::uint64_t>(static_cast<double>(evaluations_) * fraction);
+  return part;
+}
+
+Budget Budget::with_interrupt(const std::atomic<bool>* interrupted) const {
+  Budget budget = *this;
+  budget.interrupted_ = interrupted;
+  return budget;
+}
+
+bool Budget::out_of_time() const { return interrupted() || (has_deadline() && Clock::now() >= deadline_); }
+
+Seconds Budget::time_left() const {
+  if (!has_deadline()) return std::numeric_limits<Seconds>::infinity();
+  return std::chrono::duration<double>(deadline_ - Clock::now()).count();
+}
+
+}  // namespace doppler

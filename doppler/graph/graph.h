@@ -1,0 +1,175 @@
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doppler/base/ids.h"
+#include "doppler/base/units.h"
+
+namespace doppler {
+
+// Explicit costs above this are refused: sums over any graph we can hold then stay finite and ordered.
+inline constexpr double kLargestCost = 1e18;
+
+// What a builder is told about one op.
+struct OpSpec {
+  std::string name;          // unique; empty: "op<id>"
+  std::string kind = "op";   // e.g. "matmul"; machines may have a rate per kind
+  std::string dtype = "f32"; // machines may have a rate per dtype
+  Flops flops = 0;
+  Bytes bytes_read = 0;       // memory traffic, for the roofline model
+  Bytes bytes_written = 0;
+  Bytes parameter_bytes = 0;  // resident on the op's device for the whole run
+  // Measured or published time by device type; "*" is any type. Infinity: the op cannot run on that type.
+  std::map<std::string, Seconds> explicit_times;
+  // Ops with the same colocation group share a device. Empty: none.
+  std::string group;
+};
+
+// An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of one op
+// have consecutive ids, consumers keep the order in which they were added (the published tie rule needs it).
+// Everything is stored as flat arrays indexed by id; a Graph that exists has passed verification.
+class Graph {
+ public:
+  OpId op_count() const { return static_cast<OpId>(flops_.size()); }
+  TensorId tensor_count() const { return static_cast<TensorId>(tensor_bytes_.size()); }
+  std::size_t edge_count() const { return consumers_.size(); }  // (tensor, consumer) pairs
+
+  // Ops.
+  const std::string& name(OpId op) const { return names_[op]; }
+  const std::string& kind(OpId op) const { return labels_[kind_[op]]; }
+  const std::string& dtype(OpId op) const { return labels_[dtype_[op]]; }
+  std::uint32_t kind_id(OpId op) const { return kind_[op]; }  // equal ids: equal kinds
+  Flops flops(OpId op) const { return flops_[op]; }
+  Bytes bytes_read(OpId op) const { return bytes_read_[op]; }
+  Bytes bytes_written(OpId op) const { return bytes_written_[op]; }
+  Bytes parameter_bytes(OpId op) const { return parameter_bytes_[op]; }
+  OpId find_op(std::string_view name) const;     // op_count() if there is none
+  OpId op_by_name(std::string_view name) const;  // throws InputError
+
+  // The tensors that `op` reads, and the range of tensor ids [first, last) that it writes.
+  std::span<const TensorId> inputs(OpId op) const { return slice(inputs_, input_begin_, op); }
+  struct TensorRange {
+    TensorId first, last;
+    struct Iterator {
+      TensorId id;
+      TensorId operator*() const { return id; }
+      Iterator& operator++() { return ++id, *this; }
+      bool operator!=(const Iterator& other) const { return id != other.id; }
+    };
+    Iterator begin() const { return {first}; }
+    Iterator end() const { return {last}; }
+    std::size_t size() const { return last - first; }
+  };
+  TensorRange outputs(OpId op) const { return {output_begin_[op], output_begin_[op + 1]}; }
+
+  // Tensors.
+  OpId producer(TensorId tensor) const { return producer_[tensor]; }
+  Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
+  std::span<const OpId> consumers(TensorId tensor) const { return slice(consumers_, consumer_begin_, tensor); }
+  // Explicit time to move the tensor over one link; none: derived from its bytes.
+  std::optional<Seconds> explicit_transfer(TensorId tensor) const {
+    const Seconds value = explicit_transfer_[tensor];
+    return value >= 0 ? std::optional(value) : std::nullopt;
+  }
+
+  // Explicit costs: one column per device type that any op names.
+  std::span<const std::string> cost_types() const { return cost_types_; }
+  // NaN: not given for this op and type.
+  Seconds explicit_time(OpId op, std::size_t column) const {
+    return explicit_times_[op * cost_types_.size() + column];
+  }
+
+  // Colocation: group of an op, or kNoGroup; groups are numbered from 0.
+  static constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t group(OpId op) const { return group_.empty() ? kNoGroup : group_[op]; }
+  std::uint32_t group_count() const { return group_count_; }
+
+  // Every op after the producers of its inputs; among the possible orders the one that follows ids most closely.
+  std::span<const OpId> topological_order() const { return topological_order_; }
+
+  const std::string& title() const { return title_; }
+  // True if costs are in the file's own unit instead of seconds.
+  bool unitless() const { return unitless_; }
+
+ private:
+  friend class GraphBuilder;
+
+  template <typename T, typename Offset>
+  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin, std::size_t i) {
+    return {values.data() + begin[i], values.data() + begin[i + 1]};
+  }
+
+  std::string title_;
+  bool unitless_ = false;
+  std::vector<std::string> names_;
+  std::vector<std::string> labels_;  // interned kinds and dtypes
+  std::vector<std::uint32_t> kind_, dtype_;
+  std::vector<Flops> flops_;
+  std::vector<Bytes> bytes_read_, bytes_written_, parameter_bytes_;
+  std::vector<std::string> cost_types_;
+  std::vector<Seconds> explicit_times_;  // op_count × cost_types
+  std::vector<std::uint32_t> group_;     // empty if there are no groups
+  std::uint32_t group_count_ = 0;
+
+  std::vector<std::uint32_t> input_begin_;
+  std::vector<TensorId> inputs_;
+  std::vector<TensorId> output_begin_;
+  std::vector<OpId> producer_;
+  std::vector<Bytes> tensor_bytes_;
+  std::vector<Seconds> explicit_transfer_;  // negative: none
+  std::vector<std::uint32_t> consumer_begin_;
+  std::vector<OpId> consumers_;
+
+  std::vector<OpId> topological_order_;
+  std::vector<OpId> ops_by_name_;
+};
+
+// Collects ops and tensors in any order; build() checks everything and lays out the arrays.
+class GraphBuilder {
+ public:
+  // `where` starts every error text: usually the path of the file being read.
+  explicit GraphBuilder(std::string where) : where_(std::move(where)) {}
+
+  void set_title(std::string title) { title_ = std::move(title); }
+  void set_unitless(bool unitless) { unitless_ = unitless; }
+  OpId add_op(OpSpec spec);
+  // `explicit_transfer` as in Graph::explicit_transfer.
+  TensorId add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer = std::nullopt);
+  void add_consumer(TensorId tensor, OpId consumer);
+  OpId op_count() const { return static_cast<OpId>(ops_.size()); }
+
+  // Throws InputError on: no ops, duplicate names, dangling ids, a consumer twice on one tensor, a cycle (which is
+  // printed), costs that are negative, NaN or above kLargestCost.
+  Graph build() &&;
+
+ private:
+  struct Tensor {
+    OpId producer;
+    Bytes bytes;
+    Seconds explicit_transfer;
+  };
+  struct Edge {
+    TensorId tensor;
+    OpId consumer;
+  };
+  void check_op(const OpSpec& op) const;
+  void lay_out_ops(Graph& graph);
+  void lay_out_tensors(Graph& graph);
+  void index_names(Graph& graph) const;
+  void order_topologically(Graph& graph) const;
+
+  std::string where_;
+  std::string title_;
+  bool unitless_ = false;
+  std::vector<OpSpec> ops_;
+  std::vector<Tensor> tensors_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace doppler

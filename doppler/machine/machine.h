@@ -1,0 +1,76 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doppler/base/ids.h"
+#include "doppler/base/units.h"
+
+namespace doppler {
+
+// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before dtype).
+struct Rate {
+  std::string kind = "*";
+  std::string dtype = "*";
+  double flops_per_second = 0;
+};
+
+struct Device {
+  std::string name;                   // "gpu0"
+  std::string type;                   // "gpu", "cpu", …; explicit costs are looked up by it
+  std::vector<Rate> rates;            // empty: only ops with explicit costs can run here
+  double memory_bytes_per_second = 0; // 0: memory traffic is free
+  Seconds overhead = 0;               // per op, added to the roofline time
+  Bytes memory = 0;                   // 0: unlimited
+  unsigned slots = 1;                 // ops that run at the same time
+
+  bool operator==(const Device&) const = default;
+};
+inline bool operator==(const Rate& a, const Rate& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.flops_per_second == b.flops_per_second;
+}
+
+// One direction between two devices.
+struct Link {
+  Seconds latency = 0;
+  double bytes_per_second = 0;  // 0: unlimited
+  unsigned channels = 1;        // transfers at the same time, in `channels` mode
+  double cost_factor = 1;       // multiplies explicit transfer times (2: through the host)
+
+  bool operator==(const Link&) const = default;
+};
+
+// Devices and the links between every ordered pair of them.
+class Machine {
+ public:
+  // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError if anything is out of range.
+  Machine(std::string name, std::vector<Device> devices, std::vector<Link> links);
+
+  const std::string& name() const { return name_; }
+  DeviceId device_count() const { return static_cast<DeviceId>(devices_.size()); }
+  const Device& device(DeviceId id) const { return devices_[id]; }
+  const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
+  DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
+
+ private:
+  std::string name_;
+  std::vector<Device> devices_;
+  std::vector<Link> links_;
+};
+
+// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1 GB/s.
+Machine uniform_machine(DeviceId devices);
+
+// A preset name ("p100x4"), "uniform:N", or the path of a machine file (docs/formats.md).
+Machine load_machine(const std::string& name_or_path);
+Machine parse_machine(const std::string& where, std::string_view json_text);
+std::string machine_to_json(const Machine& machine);
+
+struct MachinePreset {
+  std::string_view name;
+  std::string_view summary;
+};
+std::vector<MachinePreset> machine_presets();
+
+}  // namespace doppler

@@ -1,0 +1,1 @@
+#include "doppler/report/table.h"

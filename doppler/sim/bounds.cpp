@@ -1,0 +1,1 @@
+#include "doppler/sim/bounds.h"

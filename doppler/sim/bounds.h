@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+
+#include "doppler/sim/problem.h"
+
+namespace doppler {
+
+// A time that no placement can beat, and the argument that proves it.
+struct LowerBound {
+  enum class Kind : std::uint8_t {
+    work,           // total work over total capacity
+    critical_path,  // the longest chain of fastest times
+    communication,  // the longest chain, given that an input is either moved or computed on the same device
+    interval,       // work that must fit between its heads and tails (after Fernandez and Bussell)
+  };
+  Seconds value = 0;
+  Kind kind = Kind::work;
+};
+std::string_view to_string(LowerBound::Kind kind);
+
+// The best of all kinds. Holds for every discipline, link model and priority; not for noise.
+// The mathematics stands in bounds.cpp.
+LowerBound lower_bound(const Problem& problem);
+
+}  // namespace doppler

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doppler/base/ids.h"
+#include "doppler/base/units.h"
+
+namespace doppler {
+
+// Why an op is where it is.
+enum class Cause : std::uint8_t {
+  chosen,           // the method's own rule, nothing more specific
+  pinned,           // the user said so
+  colocated,        // another op of its group is there
+  only_device,      // nothing else can run it
+  earliest_start,   // list scheduling by start time
+  earliest_finish,  // list scheduling by finish time
+  critical_path,    // on the critical path, which shares a device
+  partition,        // a block of a graph partition
+  fill_order,       // devices filled one after the other
+  memory,           // the preferred device was full
+  search,           // a search kept this move
+};
+std::string_view to_string(Cause cause);
+
+// A device for every op and, for the disciplines that want one, a priority.
+struct Placement {
+  std::vector<DeviceId> device_of_op;
+  // Rank per op, a permutation of 0 … n-1, smaller first. Empty: the simulator ranks ops by b-level.
+  std::vector<std::uint32_t> priority;
+  std::vector<Cause> cause_of_op;  // empty: unknown
+
+  bool operator==(const Placement&) const = default;
+};
+
+// Ranks of arbitrary numbers: smallest number gets 0, ties go by op id.
+std::vector<std::uint32_t> ranks_of(const std::vector<double>& values);
+// The inverse: ranks such that order[i] has rank i.
+std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
+
+// Who made a placement and what it is worth: what placement files carry beside the assignment.
+struct Provenance {
+  std::string method;
+  std::uint64_t seed = 0;
+  Seconds seconds = 0;             // wall-clock time the method took
+  std::uint64_t evaluations = 0;   // simulations it used; with the seed, enough to repeat it exactly
+  std::string graph, machine, discipline, links;
+  Seconds makespan = 0, lower_bound = 0;
+};
+
+std::string placement_to_json(const Placement& placement, const Provenance& provenance);
+// Throws InputError unless it has exactly `op_count` entries below `device_count`.
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
+
+}  // namespace doppler

@@ -1,0 +1,1 @@
+#include "doppler/sim/simulator.h"

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doppler/base/ids.h"
+#include "doppler/base/units.h"
+
+namespace doppler {
+
+// What happened when: filled by the simulator, and by the engine when it runs for real.
+struct Timeline {
+  struct Execution {
+    OpId op;
+    DeviceId device;
+    std::uint32_t slot;
+    Seconds ready, start, end;  // ready: last input arrived
+  };
+  struct Transfer {
+    TensorId tensor;
+    DeviceId src, dst;
+    std::uint32_t channel;
+    Seconds queued, start, end;  // queued: the producer finished
+  };
+  struct Overflow {
+    OpId op;  // the op at whose start (or whose input's arrival) the capacity was first exceeded
+    DeviceId device;
+    Bytes needed, capacity;
+  };
+
+  Seconds makespan = 0;
+  std::vector<Execution> executions;  // by start, then device, then op
+  std::vector<Transfer> transfers;    // by start, then tensor, then destination
+  std::vector<Bytes> peak_memory;     // per device: parameters + live tensors
+  std::vector<Seconds> busy;          // per device: total execution time over its slots
+  std::optional<Overflow> overflow;   // the first time that memory did not suffice; the run is then infeasible
+
+  bool feasible() const { return !overflow.has_value(); }
+};
+
+}  // namespace doppler

@@ -1,0 +1,27 @@
+#include "doppler/base/budget.h"
+
+#include <gtest/gtest.h>
+
+namespace doppler {
+namespace {
+
+TEST(ABudget, EndsAtItsDeadlineOrWhenInterrupted) {
+  EXPECT_FALSE(Budget::unlimited().out_of_time());
+  EXPECT_TRUE(Budget::for_time(0).out_of_time());
+  EXPECT_FALSE(Budget::for_time(1e300).out_of_time());
+  std::atomic<bool> interrupted = false;
+  const Budget budget = Budget::for_time(3600).with_interrupt(&interrupted);
+  EXPECT_FALSE(budget.out_of_time());
+  interrupted = true;
+  EXPECT_TRUE(budget.out_of_time());
+}
+
+TEST(ABudget, SharesWhatIsLeft) {
+  EXPECT_EQ(Budget::for_evaluations(1000).share(0.25).evaluations(), 250u);
+  EXPECT_LE(Budget::for_time(100).share(0.5).time_left(), 50.0);
+  EXPECT_GT(Budget::for_time(100).share(0.5).time_left(), 40.0);
+  EXPECT_FALSE(Budget::unlimited().share(0.5).has_deadline());
+}
+
+}  // namespace
+}  // namespace doppler
