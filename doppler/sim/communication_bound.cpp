@@ -6,23 +6,25 @@
 //                head(u) + work(u) + delay(u, w)                                       if w = v
 //                min(apart(w), head(u) + work(u) + delay(u, w) + work(w) + path(w))    otherwise.
 //
-// Claim: if u is not on v's device, v starts no earlier than apart(u). Proof by induction, ancestors nearest to v first.
-// Take any such w. If w is on v's device (w = v always is), u and w are on different devices, so w starts no earlier
-// than head(u) + work(u) + delay(u, w), and the chain from w to v follows. If not, v starts at apart(w) or later. The
-// minimum of the two holds in both cases; and it holds for every w, hence the maximum.
+// Claim: if u is not on v's device, v starts no earlier than apart(u). Proof by induction, ancestors nearest
+// to v first. Take any such w. If w is on v's device (w = v always is), u and w are on different devices, so
+// w starts no earlier than head(u) + work(u) + delay(u, w), and the chain from w to v follows. If not, v
+// starts at apart(w) or later. The minimum of the two holds in both cases; and it holds for every w, hence
+// the maximum.
 //
-// Therefore, if v starts at t, every ancestor in S(t) = {u : apart(u) > t} is on v's device, and all of S(t) runs there
-// before t: t >= J(S(t)), where J is the preemptive one-device bound with heads head(u) and tails path(u). With the
-// ancestors sorted by falling apart, and S_k the first k of them, some k has S_k = S(t), so t >= J(S_k), and t >= apart
-// of number k + 1, which is not in S(t). Hence
+// Therefore, if v starts at t, every ancestor in S(t) = {u : apart(u) > t} is on v's device, and all of S(t)
+// runs there before t: t >= J(S(t)), where J is the preemptive one-device bound with heads head(u) and tails
+// path(u). With the ancestors sorted by falling apart, and S_k the first k of them, some k has S_k = S(t), so
+// t >= J(S_k), and t >= apart of number k + 1, which is not in S(t). Hence
 //
 //   t >= min over k of max(J(S_k), apart(u_{k+1})).
 //
-// J rises and apart falls with k, so the minimum is at their crossing, found by bisection. Ops of v's cluster have
-// apart = infinity; ops of one cluster are all on v's device or all not, so each has the largest apart among them.
-// Leaving ancestors out makes maxima smaller and S_k smaller: the bound stays valid. With several slots per device J is
-// divided by the number of slots, see preemptive_bound. This is in the spirit of Papadimitriou and Yannakakis (1990),
-// for the case that no op may run twice, which makes the serial part stronger.
+// J rises and apart falls with k, so the minimum is at their crossing, found by bisection. Ops of v's cluster
+// have apart = infinity; ops of one cluster are all on v's device or all not, so each has the largest apart
+// among them. Leaving ancestors out makes maxima smaller and S_k smaller: the bound stays valid. With several
+// slots per device J is divided by the number of slots, see preemptive_bound. This is in the spirit of
+// Papadimitriou and Yannakakis (1990), for the case that no op may run twice, which makes the serial part
+// stronger.
 #include "doppler/sim/communication_bound.h"
 
 #include <algorithm>
@@ -68,7 +70,8 @@ void HeadFinder::raise(std::vector<Seconds>& head, const std::vector<Seconds>& l
   }
 }
 
-// Visits ancestors in reverse topological order, so that whatever lies between an ancestor and the op is known.
+// Visits ancestors in reverse topological order, so that whatever lies between an ancestor and the op is
+// known.
 void HeadFinder::collect_ancestors(OpId op, const std::vector<Seconds>& head) {
   const Relaxation& relaxation = *relaxation_;
   ancestors_.clear();
@@ -137,8 +140,10 @@ Seconds HeadFinder::joint_head(OpId op, const std::vector<Seconds>& head) {
   std::size_t low = 0, high = suspects_.size();  // the smallest k with J(S_k) >= next_apart(k)
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    if (serial(middle, head) >= next_apart(middle)) high = middle;
-    else low = middle + 1;
+    if (serial(middle, head) >= next_apart(middle))
+      high = middle;
+    else
+      low = middle + 1;
   }
   const Seconds at_crossing = std::max(serial(low, head), next_apart(low));
   return low == 0 ? at_crossing : std::min(at_crossing, next_apart(low - 1));

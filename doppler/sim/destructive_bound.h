@@ -4,9 +4,10 @@
 
 namespace doppler {
 
-// The largest makespan found, from `known` (a proven lower bound) on, that contradicts the facts of the relaxation: no
-// execution is that short. `head` and `tail` are valid; `effort` limits the number of propagation rounds.
+// Starting from `known`, a proven lower bound, the largest makespan found that contradicts the facts of the
+// relaxation: no execution is that short. `head` and `tail` are valid earliest starts and times after the
+// end. Tries at most `attempts` makespans.
 Seconds destructive_bound(const Relaxation& relaxation, const std::vector<Seconds>& head,
-                          const std::vector<Seconds>& tail, Seconds known, std::size_t effort);
+                          const std::vector<Seconds>& tail, Seconds known, int attempts);
 
 }  // namespace doppler

@@ -10,8 +10,10 @@ bool disjoint(std::span<const DeviceId> a, std::span<const DeviceId> b) {
   auto j = b.begin();
   while (i != a.end() && j != b.end()) {
     if (*i == *j) return false;
-    if (*i < *j) ++i;
-    else ++j;
+    if (*i < *j)
+      ++i;
+    else
+      ++j;
   }
   return true;
 }
@@ -79,7 +81,8 @@ Relaxation Relaxation::reversed() const {
 }
 
 Seconds preemptive_bound(std::span<Task> tasks, double slots) {
-  // Time is counted in slot-seconds, so that integers stay integers: the only rounding is in the last division.
+  // Time is counted in slot-seconds, so that integers stay integers: the only rounding is in the last
+  // division.
   for (Task& task : tasks) {
     task.head *= slots;
     task.tail *= slots;
@@ -130,8 +133,9 @@ std::vector<std::uint32_t> interchangeable_devices(const Problem& problem) {
   std::vector<DeviceId> representative;
   for (DeviceId device = 0; device < devices; ++device) {
     std::uint32_t k = 0;
-    while (k < representative.size() && !(costs.device_class(device) == costs.device_class(representative[k]) &&
-                                          same_links(device, representative[k]) && same_ops(device, representative[k])))
+    while (k < representative.size() &&
+           !(costs.device_class(device) == costs.device_class(representative[k]) &&
+             same_links(device, representative[k]) && same_ops(device, representative[k])))
       ++k;
     if (k == representative.size()) representative.push_back(device);
     kind[device] = k;

@@ -8,7 +8,8 @@
 namespace doppler {
 namespace {
 
-// A flow that misses this fraction of the work is called complete: rounding must never refute what is feasible.
+// A flow that misses this fraction of the work is called complete: rounding must never refute what is
+// feasible.
 constexpr double kTolerance = 1e-9;
 
 // Maximum flow by Dinic's method on real capacities.
@@ -155,7 +156,8 @@ bool fits_in_windows(std::span<const WindowedWork> items, double device_slots, d
       network.add_edge(first_item + k, entry->second, length);
     }
   }
-  return network.maximum(source, sink, total * kTolerance * 1e-3) >= total * (1 - kTolerance * static_cast<double>(items.size()));
+  return network.maximum(source, sink, total * kTolerance * 1e-3) >=
+         total * (1 - kTolerance * static_cast<double>(items.size()));
 }
 
 }  // namespace doppler

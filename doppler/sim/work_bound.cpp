@@ -1,15 +1,15 @@
 // Work over capacity.
 //
-// Give each device a price l(d) >= 0 per second of a slot, with sum over d of l(d) slots(d) = 1. In an execution of
-// length T the whole machine costs at most T. A unit of ops that share a device costs l(d) times its time on d wherever
-// it is, so at least its cheapest offer:
+// Give each device a price l(d) >= 0 per second of a slot, with sum over d of l(d) slots(d) = 1. In an
+// execution of length T the whole machine costs at most T. A unit of ops that share a device costs l(d) times
+// its time on d wherever it is, so at least its cheapest offer:
 //
 //   T >= sum over units of min over allowed d of l(d) time(unit, d)
 //
-// for any prices. With equal devices all prices are 1 / slots and this is work / slots. Otherwise we look for good
-// prices; the best ones give the optimum of the linear program that splits ops over devices. The right side is concave
-// in the prices, so a search along the line between two kinds of device, one pair after the other, always climbs (and
-// with two kinds finds the optimum).
+// for any prices. With equal devices all prices are 1 / slots and this is work / slots. Otherwise we look for
+// good prices; the best ones give the optimum of the linear program that splits ops over devices. The right
+// side is concave in the prices, so a search along the line between two kinds of device, one pair after the
+// other, always climbs (and with two kinds finds the optimum).
 #include "doppler/sim/work_bound.h"
 
 #include <algorithm>
@@ -19,10 +19,11 @@
 namespace doppler {
 namespace {
 
-constexpr std::size_t kEffort = 50'000'000;  // (unit, kind) offers compared in the search: a fraction of a second
-constexpr int kCycles = 3;                   // over all pairs of kinds
-constexpr int kLineSteps = 30;               // golden sections; each shrinks the line by 0.618
-constexpr double kRounding = 1e-12;          // taken off, because prices are not exact
+constexpr std::size_t kEffort =
+    50'000'000;                      // (unit, kind) offers compared in the search: a fraction of a second
+constexpr int kCycles = 3;           // over all pairs of kinds
+constexpr int kLineSteps = 30;       // golden sections; each shrinks the line by 0.618
+constexpr double kRounding = 1e-12;  // taken off, because prices are not exact
 
 class Offers {
  public:
@@ -99,7 +100,8 @@ Seconds work_bound(const Problem& problem) {
   const Offers offers(problem);
   double slots = 0;
   for (std::size_t k = 0; k < offers.kinds(); ++k) slots += offers.slots(k);
-  if (offers.kinds() == 1) return offers.cheapest({slots}) / slots;  // price 1, then one division: integers stay exact
+  if (offers.kinds() == 1)
+    return offers.cheapest({slots}) / slots;  // price 1, then one division: integers stay exact
   std::vector<double> share(offers.kinds());
   for (std::size_t k = 0; k < offers.kinds(); ++k) share[k] = offers.slots(k) / slots;
   Seconds best = offers.cheapest(share);
