@@ -84,7 +84,7 @@ Graph nothing_but_zeros() {
   GraphBuilder builder("ops that cost nothing");
   for (OpId op = 0; op < 12; ++op) {
     add_op(builder, 0);
-    if (op > 1) builder.add_consumer(builder.add_tensor(op / 2, 0, 0), op);
+    if (op > 1) builder.add_consumer(builder.add_tensor(op / 2, kTensorBytes, 0), op);
   }
   return std::move(builder).build();
 }
