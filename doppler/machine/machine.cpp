@@ -6,7 +6,8 @@ namespace doppler {
 
 Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links)
     : name_(std::move(name)), devices_(std::move(devices)), links_(std::move(links)) {
-  if (devices_.empty()) throw InputError(fmt::format("machine '{}': no devices; required at least one", name_));
+  if (devices_.empty())
+    throw InputError(fmt::format("machine '{}': no devices; required at least one", name_));
   DOPPLER_CHECK(links_.size() == devices_.size() * devices_.size(), "{} links for {} devices", links_.size(),
                 devices_.size());
 }
@@ -21,7 +22,8 @@ Machine uniform_machine(DeviceId devices) {
   }
   Link link;
   link.bytes_per_second = gigabytes_per_second(1);
-  return Machine(fmt::format("uniform:{}", devices), std::move(list), std::vector<Link>(devices * devices, link));
+  return Machine(fmt::format("uniform:{}", devices), std::move(list),
+                 std::vector<Link>(devices * devices, link));
 }
 
 }  // namespace doppler

@@ -9,7 +9,8 @@
 
 namespace doppler {
 
-// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before dtype).
+// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before
+// dtype).
 struct Rate {
   std::string kind = "*";
   std::string dtype = "*";
@@ -17,13 +18,13 @@ struct Rate {
 };
 
 struct Device {
-  std::string name;                   // "gpu0"
-  std::string type;                   // "gpu", "cpu", …; explicit costs are looked up by it
-  std::vector<Rate> rates;            // empty: only ops with explicit costs can run here
-  double memory_bytes_per_second = 0; // 0: memory traffic is free
-  Seconds overhead = 0;               // per op, added to the roofline time
-  Bytes memory = 0;                   // 0: unlimited
-  unsigned slots = 1;                 // ops that run at the same time
+  std::string name;                    // "gpu0"
+  std::string type;                    // "gpu", "cpu", …; explicit costs are looked up by it
+  std::vector<Rate> rates;             // empty: only ops with explicit costs can run here
+  double memory_bytes_per_second = 0;  // 0: memory traffic is free
+  Seconds overhead = 0;                // per op, added to the roofline time
+  Bytes memory = 0;                    // 0: unlimited
+  unsigned slots = 1;                  // ops that run at the same time
 
   bool operator==(const Device&) const = default;
 };
@@ -44,7 +45,8 @@ struct Link {
 // Devices and the links between every ordered pair of them.
 class Machine {
  public:
-  // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError if anything is out of range.
+  // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError if anything is out of
+  // range.
   Machine(std::string name, std::vector<Device> devices, std::vector<Link> links);
 
   const std::string& name() const { return name_; }
@@ -59,7 +61,8 @@ class Machine {
   std::vector<Link> links_;
 };
 
-// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1 GB/s.
+// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1
+// GB/s.
 Machine uniform_machine(DeviceId devices);
 
 // A preset name ("p100x4"), "uniform:N", or the path of a machine file (docs/formats.md).

@@ -45,14 +45,15 @@ std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 struct Provenance {
   std::string method;
   std::uint64_t seed = 0;
-  Seconds seconds = 0;             // wall-clock time the method took
-  std::uint64_t evaluations = 0;   // simulations it used; with the seed, enough to repeat it exactly
+  Seconds seconds = 0;            // wall-clock time the method took
+  std::uint64_t evaluations = 0;  // simulations it used; with the seed, enough to repeat it exactly
   std::string graph, machine, discipline, links;
   Seconds makespan = 0, lower_bound = 0;
 };
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);
 // Throws InputError unless it has exactly `op_count` entries below `device_count`.
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
+                          DeviceId device_count);
 
 }  // namespace doppler
