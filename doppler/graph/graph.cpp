@@ -66,7 +66,8 @@ OpId Graph::find_op(std::string_view name) const {
 OpId Graph::op_by_name(std::string_view name) const {
   const OpId op = find_op(name);
   if (op == op_count())
-    throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
+    throw InputError(
+        fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
   return op;
 }
 
@@ -80,7 +81,8 @@ OpId GraphBuilder::add_op(OpSpec spec) {
 
 void GraphBuilder::check_op(const OpSpec& op) const {
   check_cost(where_, op.name, "flops", op.flops);
-  for (const auto& [what, bytes] : {std::pair("bytes_read", op.bytes_read), {"bytes_written", op.bytes_written},
+  for (const auto& [what, bytes] : {std::pair("bytes_read", op.bytes_read),
+                                    {"bytes_written", op.bytes_written},
                                     {"parameter_bytes", op.parameter_bytes}})
     check_cost(where_, op.name, what, static_cast<double>(bytes));
   bool runs_somewhere = op.explicit_times.empty();
@@ -90,7 +92,8 @@ void GraphBuilder::check_op(const OpSpec& op) const {
     runs_somewhere = true;
   }
   if (!runs_somewhere)
-    throw InputError(fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
+    throw InputError(
+        fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
 }
 
 TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer) {
@@ -106,8 +109,8 @@ TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seco
 
 void GraphBuilder::add_consumer(TensorId tensor, OpId consumer) {
   if (tensor >= tensors_.size() || consumer >= op_count())
-    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer, tensor,
-                                 op_count(), tensors_.size()));
+    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer,
+                                 tensor, op_count(), tensors_.size()));
   if (tensors_[tensor].producer == consumer)
     throw InputError(fmt::format("{}: op '{}' reads its own output; required an acyclic graph", where_,
                                  ops_[consumer].name));
@@ -118,7 +121,8 @@ void GraphBuilder::lay_out_ops(Graph& graph) {
   const std::size_t n = ops_.size();
   std::unordered_map<std::string, std::uint32_t> label_ids;
   const auto intern = [&](const std::string& label) {
-    const auto [entry, added] = label_ids.try_emplace(label, static_cast<std::uint32_t>(graph.labels_.size()));
+    const auto [entry, added] =
+        label_ids.try_emplace(label, static_cast<std::uint32_t>(graph.labels_.size()));
     if (added) graph.labels_.push_back(label);
     return entry->second;
   };
@@ -197,8 +201,8 @@ void GraphBuilder::lay_out_tensors(Graph& graph) {
   for (OpId op = 0; op < n; ++op) {
     for (const TensorId tensor : graph.inputs(op)) {
       if (last_reader[tensor] == op)
-        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once", where_,
-                                     graph.name(op), graph.name(graph.producer(tensor))));
+        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once",
+                                     where_, graph.name(op), graph.name(graph.producer(tensor))));
       last_reader[tensor] = op;
     }
   }

@@ -18,11 +18,11 @@ inline constexpr double kLargestCost = 1e18;
 
 // What a builder is told about one op.
 struct OpSpec {
-  std::string name = {};     // unique; empty: "op<id>"
-  std::string kind = "op";   // e.g. "matmul"; machines may have a rate per kind
-  std::string dtype = "f32"; // machines may have a rate per dtype
+  std::string name = {};      // unique; empty: "op<id>"
+  std::string kind = "op";    // e.g. "matmul"; machines may have a rate per kind
+  std::string dtype = "f32";  // machines may have a rate per dtype
   Flops flops = 0;
-  Bytes bytes_read = 0;       // memory traffic, for the roofline model
+  Bytes bytes_read = 0;  // memory traffic, for the roofline model
   Bytes bytes_written = 0;
   Bytes parameter_bytes = 0;  // resident on the op's device for the whole run
   // Measured or published time by device type; "*" is any type. Infinity: the op cannot run on that type.
@@ -31,9 +31,9 @@ struct OpSpec {
   std::string group = {};
 };
 
-// An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of one op
-// have consecutive ids, consumers keep the order in which they were added (the published tie rule needs it).
-// Everything is stored as flat arrays indexed by id; a Graph that exists has passed verification.
+// An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of
+// one op have consecutive ids, consumers keep the order in which they were added (the published tie rule
+// needs it). Everything is stored as flat arrays indexed by id; a Graph that exists has passed verification.
 class Graph {
  public:
   OpId op_count() const { return static_cast<OpId>(flops_.size()); }
@@ -71,7 +71,9 @@ class Graph {
   // Tensors.
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
-  std::span<const OpId> consumers(TensorId tensor) const { return slice(consumers_, consumer_begin_, tensor); }
+  std::span<const OpId> consumers(TensorId tensor) const {
+    return slice(consumers_, consumer_begin_, tensor);
+  }
   // Explicit time to move the tensor over one link; none: derived from its bytes.
   std::optional<Seconds> explicit_transfer(TensorId tensor) const {
     const Seconds value = explicit_transfer_[tensor];
@@ -90,7 +92,8 @@ class Graph {
   std::uint32_t group(OpId op) const { return group_.empty() ? kNoGroup : group_[op]; }
   std::uint32_t group_count() const { return group_count_; }
 
-  // Every op after the producers of its inputs; among the possible orders the one that follows ids most closely.
+  // Every op after the producers of its inputs; among the possible orders the one that follows ids most
+  // closely.
   std::span<const OpId> topological_order() const { return topological_order_; }
 
   const std::string& title() const { return title_; }
@@ -101,7 +104,8 @@ class Graph {
   friend class GraphBuilder;
 
   template <typename T, typename Offset>
-  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin, std::size_t i) {
+  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin,
+                                  std::size_t i) {
     return {values.data() + begin[i], values.data() + begin[i + 1]};
   }
 
@@ -144,8 +148,8 @@ class GraphBuilder {
   void add_consumer(TensorId tensor, OpId consumer);
   OpId op_count() const { return static_cast<OpId>(ops_.size()); }
 
-  // Throws InputError on: no ops, duplicate names, dangling ids, a consumer twice on one tensor, a cycle (which is
-  // printed), costs that are negative, NaN or above kLargestCost.
+  // Throws InputError on: no ops, duplicate names, dangling ids, a consumer twice on one tensor, a cycle
+  // (which is printed), costs that are negative, NaN or above kLargestCost.
   Graph build() &&;
 
  private:

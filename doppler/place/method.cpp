@@ -19,7 +19,8 @@ const Method& method_by_name(std::string_view name) {
   throw InputError(fmt::format("method: found '{}'; required one of {}", name, names));
 }
 
-Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound) {
+Result place(const Problem& problem, const Method& method, const MethodOptions& options,
+             const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
   Proposal proposal = method.run(problem, options);
   Result result;
@@ -32,7 +33,8 @@ Result place(const Problem& problem, const Method& method, const MethodOptions& 
   result.makespan = timeline.makespan;
   result.feasible = timeline.feasible();
   result.bound = bound;
-  if (proposal.proven_bound && *proposal.proven_bound > bound.value) result.bound.value = *proposal.proven_bound;
+  if (proposal.proven_bound && *proposal.proven_bound > bound.value)
+    result.bound.value = *proposal.proven_bound;
   result.gap = result.bound.value > 0 ? result.makespan / result.bound.value - 1 : 0;
   result.optimal = result.makespan <= result.bound.value;
   result.evaluations = proposal.evaluations;

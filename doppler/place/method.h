@@ -30,7 +30,7 @@ struct MethodOptions {
 struct Proposal {
   Placement placement;
   std::uint64_t evaluations = 0;
-  std::string winner = {};  // auto: the method that found it
+  std::string winner = {};                   // auto: the method that found it
   std::optional<Seconds> proven_bound = {};  // exact: what it proved, if better than lower_bound()
 };
 
@@ -62,6 +62,7 @@ struct Result {
 
 // Runs the method, verifies its placement, simulates it. `bound` saves computing it again for each method.
 // Throws InfeasibleError if the method found nothing that fits in memory.
-Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound);
+Result place(const Problem& problem, const Method& method, const MethodOptions& options,
+             const LowerBound& bound);
 
 }  // namespace doppler

@@ -30,17 +30,28 @@ const json& required_array(const std::string& where, const json& file, const cha
 
 std::string_view to_string(Cause cause) {
   switch (cause) {
-    case Cause::chosen: return "chosen";
-    case Cause::pinned: return "pinned";
-    case Cause::colocated: return "colocated";
-    case Cause::only_device: return "only_device";
-    case Cause::earliest_start: return "earliest_start";
-    case Cause::earliest_finish: return "earliest_finish";
-    case Cause::critical_path: return "critical_path";
-    case Cause::partition: return "partition";
-    case Cause::fill_order: return "fill_order";
-    case Cause::memory: return "memory";
-    case Cause::search: return "search";
+    case Cause::chosen:
+      return "chosen";
+    case Cause::pinned:
+      return "pinned";
+    case Cause::colocated:
+      return "colocated";
+    case Cause::only_device:
+      return "only_device";
+    case Cause::earliest_start:
+      return "earliest_start";
+    case Cause::earliest_finish:
+      return "earliest_finish";
+    case Cause::critical_path:
+      return "critical_path";
+    case Cause::partition:
+      return "partition";
+    case Cause::fill_order:
+      return "fill_order";
+    case Cause::memory:
+      return "memory";
+    case Cause::search:
+      return "search";
   }
   throw InternalError("unknown cause");
 }
@@ -94,7 +105,8 @@ Placement parse_placement(const std::string& where, std::string_view json_text, 
   if (!file.is_object() || file.value("format", json()) != kFormat)
     throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
   if (file.value("version", json()) != kVersion)
-    throw InputError(fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
+    throw InputError(
+        fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
   Placement placement;
   for (const json& device : required_array(where, file, "assignment", op_count)) {
     if (!device.is_number_unsigned() || device.get<std::uint64_t>() >= device_count)
@@ -106,8 +118,8 @@ Placement parse_placement(const std::string& where, std::string_view json_text, 
     std::vector<double> numbers;
     for (const json& number : required_array(where, file, "priority", op_count)) {
       if (!number.is_number())
-        throw InputError(
-            fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(), number.dump()));
+        throw InputError(fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(),
+                                     number.dump()));
       numbers.push_back(number.get<double>());
     }
     placement.priority = ranks_of(numbers);

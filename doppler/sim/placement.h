@@ -45,8 +45,8 @@ std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 // Nothing in it depends on the clock: the same seed and evaluations give the same bytes.
 struct Provenance {
   std::string method;
-  std::string winner;             // auto: the method that found it; otherwise equal to method
-  std::string version, budget;    // of the program; "10 s" or "1000 evaluations"
+  std::string winner;           // auto: the method that found it; otherwise equal to method
+  std::string version, budget;  // of the program; "10 s" or "1000 evaluations"
   std::uint64_t seed = 0;
   std::uint64_t evaluations = 0;  // simulations it used; with the seed, enough to repeat it exactly
   std::string graph, machine, discipline, links;
@@ -55,6 +55,7 @@ struct Provenance {
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);
 // Throws InputError unless it has exactly `op_count` entries below `device_count`.
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
+                          DeviceId device_count);
 
 }  // namespace doppler
