@@ -22,7 +22,8 @@ void check_verb(const CLI::App& command, const std::vector<std::string>& argumen
   if (arguments.empty())
     throw InputError(fmt::format("no verb; required one of {}; try 'doppler --help'", verb_names(command)));
   const std::string& word = arguments.front();
-  if (!word.starts_with('-') && command.get_subcommand_no_throw(word) == nullptr)
+  const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == word; };
+  if (!word.starts_with('-') && command.get_subcommands(is_it).empty())
     throw InputError(
         fmt::format("found '{}'; required one of {}; try 'doppler --help'", word, verb_names(command)));
 }
@@ -40,7 +41,8 @@ int fail(int code, const std::string& text) {
 }
 
 int main_with_errors_as_codes(int argc, char** argv) {
-  CLI::App command("Places the operations of a dataflow graph on devices so that an asynchronous runtime finishes early.");
+  CLI::App command(
+      "Places the operations of a dataflow graph on devices so that an asynchronous runtime finishes early.");
   command.name("doppler");
   command.require_subcommand(1);
   command.set_version_flag("--version", "doppler " DOPPLER_VERSION);

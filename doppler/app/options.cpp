@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -10,9 +12,6 @@
 
 namespace doppler {
 namespace {
-
-// Throws InputError on anything but "op=device" later, in Study; here only the help text lives.
-constexpr const char* kPinHelp = "Keep an op on a device (by name or index); may be repeated";
 
 std::string machine_help() {
   std::string help = "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, or a preset:";
@@ -24,9 +23,9 @@ bool is_input(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const std::string content = read_file(path);
-  if (content.find("\"doppler-placement\"") != std::string::npos &&
-      content.find("\"single_device_makespan\"") == std::string::npos)
-    return true;
+  const auto file =
+      nlohmann::json::parse(content, nullptr, false);  // no exceptions: "discarded" if it is not JSON
+  if (file.is_object() && file.value("format", nlohmann::json()) == "doppler-placement") return true;
   try {
     parse_graph(path, content);
     return true;
@@ -48,30 +47,38 @@ void add_machine_flag(CLI::App& verb, Options& options, bool required) {
 }
 
 void add_graph_flags(CLI::App& verb, Options& options) {
-  verb.add_flag("--repair", options.repair, "Fix the known damage of the published graphs instead of warning");
+  verb.add_flag("--repair", options.repair,
+                "Fix the known damage of the published graphs instead of warning");
 }
 
 void add_rule_flags(CLI::App& verb, Options& options) {
-  verb.add_option("--discipline", options.discipline, "Which ready op runs next: fifo, priority, ordered or random")
+  verb.add_option("--discipline", options.discipline,
+                  "Which ready op runs next: fifo, priority, ordered or random")
       ->capture_default_str();
-  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")->capture_default_str();
+  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")
+      ->capture_default_str();
   verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
-  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")->capture_default_str();
+  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")
+      ->capture_default_str();
   verb.add_option("--seed", options.seed, "Fixes every random choice")->capture_default_str();
 }
 
 void add_search_flags(CLI::App& verb, Options& options) {
-  CLI::Option* time =
-      verb.add_option("--time", options.time, "For methods that search: how long, each")->capture_default_str();
-  verb.add_option("--evaluations", options.evaluations, "For methods that search: how many simulations; reproducible")
+  CLI::Option* time = verb.add_option("--time", options.time, "For methods that search: how long, each")
+                          ->capture_default_str();
+  verb.add_option("--evaluations", options.evaluations,
+                  "For methods that search: how many simulations; reproducible")
       ->excludes(time);
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   verb.add_option("--threads", options.threads, "Never changes the result, only when it is there")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   verb.add_flag("--published", options.published, "critical_path as published, with its defects");
-  verb.add_option("--pin", options.pins, kPinHelp)->type_name("OP=DEVICE")->expected(1)->take_all();
+  verb.add_option("--pin", options.pins, "Keep an op on a device (by name or index); may be repeated")
+      ->type_name("OP=DEVICE")
+      ->expected(1)
+      ->take_all();
 }
 
 std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
@@ -81,7 +88,8 @@ std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
       settled.push_back(arguments[i]);
       continue;
     }
-    const bool has_file = i + 1 < arguments.size() && (arguments[i + 1] == "-" || !arguments[i + 1].starts_with('-')) &&
+    const bool has_file = i + 1 < arguments.size() &&
+                          (arguments[i + 1] == "-" || !arguments[i + 1].starts_with('-')) &&
                           !is_input(arguments[i + 1]);
     settled.push_back("--json=" + (has_file ? arguments[++i] : "-"));
   }

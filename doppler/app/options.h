@@ -32,17 +32,18 @@ struct Options {
   bool json_to_stdout() const { return json == "-"; }
 };
 
-void add_output_flags(CLI::App& verb, Options& options);   // --json --quiet
+void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
-void add_graph_flags(CLI::App& verb, Options& options);    // --repair
-void add_rule_flags(CLI::App& verb, Options& options);     // --discipline … --seed
-void add_search_flags(CLI::App& verb, Options& options);   // --time … --pin
+void add_graph_flags(CLI::App& verb, Options& options);   // --repair
+void add_rule_flags(CLI::App& verb, Options& options);    // --discipline … --seed
+void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 
-// `--json` may stand alone (standard output) or take a file. The next word is that file unless it is another flag or
-// an existing graph or placement: `doppler info --json g.json` must neither overwrite its input nor miss it.
+// `--json` may stand alone (standard output) or take a file. The next word is that file unless it is another
+// flag or an existing graph or placement: `doppler info --json g.json` must neither overwrite its input nor
+// miss it.
 std::vector<std::string> settle_json_flag(std::vector<std::string> arguments);
 
-Rules rules_from(const Options& options);                // throws InputError
+Rules rules_from(const Options& options);                   // throws InputError
 MethodOptions method_options_from(const Options& options);  // starts the clock of --time
 std::string describe_budget(const Options& options);
 

@@ -6,8 +6,8 @@
 
 namespace doppler {
 
-// The front half of the pipeline: a graph file on a machine under some rules. Its parts refer to one another, so it
-// stays where it is.
+// The front half of the pipeline: a graph file on a machine under some rules. Its parts refer to one another,
+// so it stays where it is.
 class Study {
  public:
   // Reads the graph and the machine; reports the reader's warnings unless --quiet. Throws InputError.
@@ -16,11 +16,11 @@ class Study {
   Study& operator=(const Study&) = delete;
 
   const std::string& path() const { return path_; }
+  const LoadedGraph& loaded() const { return loaded_; }
   const Graph& graph() const { return loaded_.graph; }
   const Machine& machine() const { return machine_; }
   const Costs& costs() const { return costs_; }
   const Problem& problem() const { return problem_; }
-  const std::string& format() const { return loaded_.format; }
 
   std::string show_time(Seconds value) const;
 
