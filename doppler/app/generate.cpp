@@ -1,5 +1,9 @@
 #include "doppler/graph/generate.h"
 
+#include <memory>
+
+#include <fmt/format.h>
+
 #include "doppler/app/options.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
