@@ -12,20 +12,25 @@ namespace {
 
 struct CompareOptions : Options {
   std::vector<std::string> graphs;
-  std::vector<std::string> methods;
+  std::string methods;  // comma-separated; empty: all
 };
 
 // Cheap and strong: the best of these is in every table, asked for or not, so that no method shines for want
 // of a rival.
 constexpr std::string_view kBaselines[] = {"single", "heft", "etf", "metis"};
 
-std::vector<const Method*> chosen_methods(const std::vector<std::string>& names) {
+// In the order given, each once.
+std::vector<const Method*> chosen_methods(const std::string& names) {
   std::vector<const Method*> chosen;
-  if (names.empty())
+  if (names.empty()) {
     for (const Method& method : methods()) chosen.push_back(&method);
-  for (const std::string& name : names) {
-    const Method* method = &method_by_name(name);
+    return chosen;
+  }
+  for (std::size_t begin = 0; begin <= names.size();) {
+    const std::size_t end = std::min(names.find(',', begin), names.size());
+    const Method* method = &method_by_name(std::string_view(names).substr(begin, end - begin));
     if (std::find(chosen.begin(), chosen.end(), method) == chosen.end()) chosen.push_back(method);
+    begin = end + 1;
   }
   return chosen;
 }
@@ -143,8 +148,6 @@ void add_compare(CLI::App& command) {
   verb->add_option("graphs", options->graphs, "Graphs in any format of docs/formats.md")->required();
   add_machine_flag(*verb, *options, true);
   verb->add_option("--methods", options->methods, "Comma-separated; default: all of 'doppler place --help'")
-      ->delimiter(',')
-      ->expected(1)
       ->type_name("METHOD,…");
   add_search_flags(*verb, *options);
   add_rule_flags(*verb, *options);

@@ -23,7 +23,9 @@ void add_family(CLI::App& generate, const char* name, const char* summary,
   auto all = std::make_shared<All>();
   CLI::App* verb = generate.add_subcommand(name, summary);
   FamilyOptions& family = all->family;
-  verb->add_option("--ops", family.ops, "Number of ops, exactly")->capture_default_str();
+  verb->add_option("--ops", family.ops, "Number of ops, exactly")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add_flags(*verb, family);
   verb->add_option("--mean-flops", family.costs.mean_flops, "Mean flops of an op")->capture_default_str();
   verb->add_option("--spread", family.costs.spread, "Sigma of the lognormal flops and bytes; 0: all equal")
@@ -31,7 +33,9 @@ void add_family(CLI::App& generate, const char* name, const char* summary,
   verb->add_option("--communication-ratio", family.costs.communication_ratio,
                    "Time to move every edge over time to compute every op, about a P100 on PCIe 3")
       ->capture_default_str();
-  verb->add_option("--seed", family.seed, "Fixes every random choice")->capture_default_str();
+  verb->add_option("--seed", family.seed, "Fixes every random choice")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   verb->add_option("-o,--output", all->output, "Where the graph goes; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();
@@ -47,7 +51,9 @@ void add_generate(CLI::App& command) {
   verb->footer("Example:\n  doppler generate chain-of-blocks --ops 240 --width 6 -o graph.json");
   add_family(*verb, "layered", "Ops in layers, each reading from the layer before", generate_layered,
              [](CLI::App& family, LayeredOptions& options) {
-               family.add_option("--width", options.width, "Mean ops per layer")->capture_default_str();
+               family.add_option("--width", options.width, "Mean ops per layer")
+                   ->check(CLI::NonNegativeNumber)
+                   ->capture_default_str();
                family.add_option("--degree", options.degree, "Mean inputs per op")->capture_default_str();
              });
   add_family(*verb, "random", "Every pair of ops is an edge with the same probability", generate_random,
@@ -61,8 +67,12 @@ void add_generate(CLI::App& command) {
              });
   add_family(*verb, "chain-of-blocks", "Like a transformer: blocks of parallel branches, one after the other",
              generate_chain_of_blocks, [](CLI::App& family, ChainOfBlocksOptions& options) {
-               family.add_option("--width", options.width, "Branches per block")->capture_default_str();
-               family.add_option("--depth", options.depth, "Ops per branch")->capture_default_str();
+               family.add_option("--width", options.width, "Branches per block")
+                   ->check(CLI::NonNegativeNumber)
+                   ->capture_default_str();
+               family.add_option("--depth", options.depth, "Ops per branch")
+                   ->check(CLI::NonNegativeNumber)
+                   ->capture_default_str();
              });
 }
 

@@ -61,7 +61,9 @@ void add_rule_flags(CLI::App& verb, Options& options) {
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
   verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")
       ->capture_default_str();
-  verb.add_option("--seed", options.seed, "Fixes every random choice")->capture_default_str();
+  verb.add_option("--seed", options.seed, "Fixes every random choice")
+      ->check(CLI::NonNegativeNumber)  // or -1 would be read as 2^64 - 1
+      ->capture_default_str();
 }
 
 void add_search_flags(CLI::App& verb, Options& options) {
@@ -69,6 +71,7 @@ void add_search_flags(CLI::App& verb, Options& options) {
                           ->capture_default_str();
   verb.add_option("--evaluations", options.evaluations,
                   "For methods that search: how many simulations; reproducible")
+      ->check(CLI::NonNegativeNumber)
       ->excludes(time);
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   verb.add_option("--threads", options.threads, "Never changes the result, only when it is there")
@@ -77,8 +80,7 @@ void add_search_flags(CLI::App& verb, Options& options) {
   verb.add_flag("--published", options.published, "critical_path as published, with its defects");
   verb.add_option("--pin", options.pins, "Keep an op on a device (by name or index); may be repeated")
       ->type_name("OP=DEVICE")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
 }
 
 std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
