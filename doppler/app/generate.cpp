@@ -24,7 +24,7 @@ void add_family(CLI::App& generate, const char* name, const char* summary,
   CLI::App* verb = generate.add_subcommand(name, summary);
   FamilyOptions& family = all->family;
   verb->add_option("--ops", family.ops, "Number of ops, exactly")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number())
       ->capture_default_str();
   add_flags(*verb, family);
   verb->add_option("--mean-flops", family.costs.mean_flops, "Mean flops of an op")->capture_default_str();
@@ -34,7 +34,7 @@ void add_family(CLI::App& generate, const char* name, const char* summary,
                    "Time to move every edge over time to compute every op, about a P100 on PCIe 3")
       ->capture_default_str();
   verb->add_option("--seed", family.seed, "Fixes every random choice")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number())
       ->capture_default_str();
   verb->add_option("-o,--output", all->output, "Where the graph goes; - is standard output")
       ->type_name("FILE")
@@ -52,7 +52,7 @@ void add_generate(CLI::App& command) {
   add_family(*verb, "layered", "Ops in layers, each reading from the layer before", generate_layered,
              [](CLI::App& family, LayeredOptions& options) {
                family.add_option("--width", options.width, "Mean ops per layer")
-                   ->check(CLI::NonNegativeNumber)
+                   ->check(whole_number())
                    ->capture_default_str();
                family.add_option("--degree", options.degree, "Mean inputs per op")->capture_default_str();
              });
@@ -68,10 +68,10 @@ void add_generate(CLI::App& command) {
   add_family(*verb, "chain-of-blocks", "Like a transformer: blocks of parallel branches, one after the other",
              generate_chain_of_blocks, [](CLI::App& family, ChainOfBlocksOptions& options) {
                family.add_option("--width", options.width, "Branches per block")
-                   ->check(CLI::NonNegativeNumber)
+                   ->check(whole_number())
                    ->capture_default_str();
                family.add_option("--depth", options.depth, "Ops per branch")
-                   ->check(CLI::NonNegativeNumber)
+                   ->check(whole_number())
                    ->capture_default_str();
              });
 }

@@ -1,5 +1,6 @@
 #include "doppler/app/options.h"
 
+#include <charconv>
 #include <filesystem>
 #include <thread>
 
@@ -36,6 +37,16 @@ bool is_input(const std::string& path) {
 
 }  // namespace
 
+CLI::Validator whole_number() {
+  const auto check = [](std::string& text) {
+    std::uint64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = status == std::errc() && end == text.data() + text.size();
+    return whole ? std::string() : fmt::format("found '{}'; required a whole number, not negative", text);
+  };
+  return CLI::Validator(check, "");
+}
+
 void add_output_flags(CLI::App& verb, Options& options) {
   verb.add_option("--json", options.json, "JSON instead of tables; with a file, JSON there and tables here")
       ->type_name("[FILE]");
@@ -62,7 +73,7 @@ void add_rule_flags(CLI::App& verb, Options& options) {
   verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Fixes every random choice")
-      ->check(CLI::NonNegativeNumber)  // or -1 would be read as 2^64 - 1
+      ->check(whole_number())
       ->capture_default_str();
 }
 
@@ -71,7 +82,7 @@ void add_search_flags(CLI::App& verb, Options& options) {
                           ->capture_default_str();
   verb.add_option("--evaluations", options.evaluations,
                   "For methods that search: how many simulations; reproducible")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number())
       ->excludes(time);
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   verb.add_option("--threads", options.threads, "Never changes the result, only when it is there")

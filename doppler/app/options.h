@@ -32,6 +32,10 @@ struct Options {
   bool json_to_stdout() const { return json == "-"; }
 };
 
+// For unsigned options: CLI11 alone would read -1 as the largest number, and too large a number as the
+// largest too.
+CLI::Validator whole_number();
+
 void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_graph_flags(CLI::App& verb, Options& options);   // --repair
