@@ -1,42 +1,30 @@
 #pragma once
 
-#include "doppler/base/rng.h"
-#include "doppler/place/method.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/place/memory.h"
 
 namespace doppler {
 
-// The best placement that an exact search has seen, and what it may still spend. Internal to `exact`.
+// The best of several placements, by simulation under the problem's rules; the first of equals. One that fits
+// in memory is better than any that does not.
 class Incumbent {
  public:
-  Incumbent(const Problem& problem, const MethodOptions& options)
-      : problem_(problem), options_(options), simulator_(problem) {}
+  Incumbent(std::string_view method, const Problem& problem, const MethodOptions& options)
+      : method_(method), problem_(&problem), options_(&options), simulator_(problem) {}
 
-  // Simulates; keeps the placement if it fits in memory and is the best so far.
-  Seconds offer(const Placement& placement);
-  // Counts one node of the search tree, about as expensive as a simulation. False: the budget is spent.
-  bool spend();
-
-  bool stopped() const { return stopped_; }
-  bool found() const { return makespan_ < Costs::kNever; }
-  Seconds makespan() const { return makespan_; }
-  const Placement& placement() const { return placement_; }
-  std::uint64_t evaluations() const { return evaluations_; }
-  // True if nothing better can come from a branch with this lower bound, rounding aside.
-  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - 1e-12); }
+  void consider(Placement placement);
+  // True when the budget is used up; never before one placement was considered, so there is always an answer.
+  bool exhausted() const;
+  // The best, made to fit in memory. Throws InfeasibleError if it cannot.
+  Proposal finish() &&;
 
  private:
-  const Problem& problem_;
-  const MethodOptions& options_;
+  std::string_view method_;
+  const Problem* problem_;
+  const MethodOptions* options_;
   Simulator simulator_;
-  Placement placement_;
-  Seconds makespan_ = Costs::kNever;
-  std::uint64_t evaluations_ = 0;
-  bool stopped_ = false;
+  Proposal best_;
+  bool best_fits_ = false;
+  Seconds best_makespan_ = Costs::kNever;
 };
-
-// A first placement: each op, by rank, where it ends earliest; then moves of units and of ranks that do not make it
-// worse. Stops when `bound` is met.
-void find_first_incumbent(const Problem& problem, const MethodOptions& options, Seconds bound, Incumbent& incumbent);
 
 }  // namespace doppler
