@@ -1,26 +1,33 @@
-// A node of the tree is a partial schedule. Its children append one op whose producers are all scheduled, on one
-// device, at start = max(inputs there, first free slot), never before the op appended last. Sorting an
-// execution's ops by start time gives its path, so every execution that the discipline can produce is reached:
+// A node of the tree is a partial schedule. Its children append one op whose producers are all scheduled, on
+// one device, at start = max(inputs there, first free slot), never before the op appended last. Sorting an
+// execution's ops by start time gives its path, so every execution that the discipline can produce is
+// reached:
 //
 //   ordered   each op starts as soon as its device has ended the op before it and its inputs are there;
-//   priority  moreover no op waits while a slot of its device is idle. Ranks in order of start give back exactly
+//   priority  moreover no op waits while a slot of its device is idle. Ranks in order of start give back
+//   exactly
 //             this execution, so these are all executions that any priority can produce;
-//   fifo      moreover the ops of a device start in the order in which they became ready. Among equal ready times
+//   fifo      moreover the ops of a device start in the order in which they became ready. Among equal ready
+//   times
 //             any order is allowed here; the simulation of a leaf decides.
 //
 // With limited channels starts are those for free links, which are never later: bounds hold, and leaves are
 // simulated. There the conditions of `priority` cannot be checked, so all orders are searched.
 //
 // What is left out, and why that is safe:
-// - Of two ops on different devices that start together, the one with the larger position first: the other order
+// - Of two ops on different devices that start together, the one with the larger position first: the other
+// order
 //   reaches the same schedule.
 // - Of several unused interchangeable devices, all but the first: renaming devices.
-// - ordered, free links, no memory limits: an op that would fit whole into an earlier gap of its device. The schedule
+// - ordered, free links, no memory limits: an op that would fit whole into an earlier gap of its device. The
+// schedule
 //   with the op there is no longer, and has a smaller sum of start times.
-// - In the same case, a node B after a node A with the same ops scheduled, if A is nowhere worse: see DominanceTable.
-//   Take, of all optimal schedules, those with the least sum of start times, and of these the one whose path comes
-//   first. If B were on it, keeping B's start times after A's would be as good; with a smaller sum, or through A, which
-//   comes before B: a contradiction. So that path is never cut (but by bounds, when the incumbent is already as good).
+// - In the same case, a node B after a node A with the same ops scheduled, if A is nowhere worse: see
+// DominanceTable.
+//   Take, of all optimal schedules, those with the least sum of start times, and of these the one whose path
+//   comes first. If B were on it, keeping B's start times after A's would be as good; with a smaller sum, or
+//   through A, which comes before B: a contradiction. So that path is never cut (but by bounds, when the
+//   incumbent is already as good).
 #include "doppler/place/schedule_tree.h"
 
 #include <algorithm>
@@ -51,7 +58,7 @@ struct Undo {
 class ScheduleTree {
  public:
   ScheduleTree(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-               Incumbent& incumbent);
+               SearchRecord& record);
   Seconds search();
 
  private:
@@ -70,13 +77,12 @@ class ScheduleTree {
   Seconds bound();
   bool dominated();
   void offer_leaf();
-  Seconds least_open_bound(std::size_t depth) const;
 
   const Problem& problem_;
   const Graph& graph_;
   const Costs& costs_;
   std::span<const Seconds> head_, tail_;
-  Incumbent& incumbent_;
+  SearchRecord& record_;
   const bool work_conserving_, first_come_, prunes_by_dominance_;
   std::vector<std::uint32_t> device_kind_;
   std::vector<OpId> by_tail_;  // largest first
@@ -105,14 +111,14 @@ class ScheduleTree {
   DominanceTable dominance_;
 };
 
-ScheduleTree::ScheduleTree(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-                           Incumbent& incumbent)
+ScheduleTree::ScheduleTree(const Problem& problem, std::span<const Seconds> head,
+                           std::span<const Seconds> tail, SearchRecord& record)
     : problem_(problem),
       graph_(problem.graph()),
       costs_(problem.costs()),
       head_(head),
       tail_(tail),
-      incumbent_(incumbent),
+      record_(record),
       work_conserving_(problem.rules().discipline != Discipline::ordered &&
                        problem.rules().links == Links::free),
       first_come_(problem.rules().discipline == Discipline::fifo),
@@ -185,8 +191,8 @@ bool ScheduleTree::device_open(OpId op, DeviceId device) const {
 
 bool ScheduleTree::legal(OpId op, DeviceId device, Seconds ready, Seconds start) const {
   if (start < now_) return false;
-  if (start == now_ && last_op_ != kNoOp && device_[last_op_] != device && position_[op] < position_[last_op_] &&
-      !depends_on_last(op))
+  if (start == now_ && last_op_ != kNoOp && device_[last_op_] != device &&
+      position_[op] < position_[last_op_] && !depends_on_last(op))
     return false;
   if (work_conserving_ && start > ready && last_idle_[device] > ready) return false;
   if (work_conserving_ && first_come_ && ready < last_ready_[device]) return false;
@@ -202,8 +208,8 @@ bool ScheduleTree::legal(OpId op, DeviceId device, Seconds ready, Seconds start)
 void ScheduleTree::append(OpId op, DeviceId device, Undo& undo) {
   const std::uint32_t slot = first_slot(device);
   Seconds& free = slots_[device][slot];
-  undo = {slot,           free,      now_,     last_idle_[device], last_ready_[device],
-          sum_of_starts_, makespan_, last_op_, false};
+  undo = {slot,      free,     now_, last_idle_[device], last_ready_[device], sum_of_starts_,
+          makespan_, last_op_, false};
   const Seconds ready = inputs_at(op, device);
   const Seconds start = std::max(free, ready);
   if (start > free) {
@@ -247,8 +253,8 @@ void ScheduleTree::remove(const Undo& undo) {
   last_op_ = undo.last_op;
 }
 
-// No completion of the partial schedule ends earlier: each op left ends as early as it can on its best device, with its
-// tail after it; and the work left, from now on, fits into the slots before its tails.
+// No completion of the partial schedule ends earlier: each op left ends as early as it can on its best
+// device, with its tail after it; and the work left, from now on, fits into the slots before its tails.
 Seconds ScheduleTree::bound() {
   Seconds result = makespan_;
   for (const OpId op : sequence_)
@@ -260,9 +266,9 @@ Seconds ScheduleTree::bound() {
       Seconds start = std::max({now_, head_[op], slots_[device][first_slot(device)]});
       for (const TensorId tensor : graph_.inputs(op)) {
         const OpId producer = graph_.producer(tensor);
-        start = std::max(start, scheduled_[producer] ? end_[producer] + costs_.transfer_time(
-                                                                            tensor, device_[producer], device)
-                                                     : earliest_end_[producer]);
+        start = std::max(start, scheduled_[producer]
+                                    ? end_[producer] + costs_.transfer_time(tensor, device_[producer], device)
+                                    : earliest_end_[producer]);
       }
       best = std::min(best, start + costs_.op_time(op, device));
     }
@@ -287,7 +293,6 @@ bool ScheduleTree::dominated() {
   node.sum_of_starts = sum_of_starts_;
   node.makespan = makespan_;
   node.last_op = last_op_;
-  std::vector<char> in_unfinished_unit;
   // Ops whose device or end still matters, and the devices they are on in order of first mention.
   std::vector<std::uint32_t> label(slots_.size(), 0);
   std::uint32_t labels = 0;
@@ -317,7 +322,8 @@ bool ScheduleTree::dominated() {
     return times;
   };
   std::stable_sort(others.begin(), others.end(), [&](DeviceId a, DeviceId b) {
-    return device_kind_[a] != device_kind_[b] ? device_kind_[a] < device_kind_[b] : free_times(a) < free_times(b);
+    return device_kind_[a] != device_kind_[b] ? device_kind_[a] < device_kind_[b]
+                                              : free_times(a) < free_times(b);
   });
   labelled.insert(labelled.end(), others.begin(), others.end());
   for (const DeviceId device : labelled) {
@@ -342,7 +348,7 @@ void ScheduleTree::expand(std::size_t depth) {
       append(op, device, undo);
       const Seconds value = bound();
       remove(undo);
-      if (!incumbent_.beats(value)) children.push_back({op, device, value, start});
+      if (!record_.beats(value)) children.push_back({op, device, value, start});
     }
   }
   std::stable_sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
@@ -356,16 +362,7 @@ void ScheduleTree::offer_leaf() {
   Placement placement;
   placement.device_of_op = device_;
   if (problem_.rules().discipline != Discipline::fifo) placement.priority = ranks_from_order(sequence_);
-  incumbent_.offer(placement);
-}
-
-// Of the branches between the root and the node at hand that were not finished.
-Seconds ScheduleTree::least_open_bound(std::size_t depth) const {
-  Seconds least = incumbent_.makespan();
-  for (std::size_t d = 0; d <= depth; ++d)
-    for (std::size_t i = next_child_[d]; i < children_[d].size(); ++i)
-      least = std::min(least, children_[d][i].bound);
-  return least;
+  record_.simulate(placement);
 }
 
 Seconds ScheduleTree::search() {
@@ -374,13 +371,14 @@ Seconds ScheduleTree::search() {
   expand(0);
   while (true) {
     if (next_child_[depth] == children_[depth].size()) {
-      if (depth == 0) return incumbent_.makespan();
+      if (depth == 0) return record_.makespan();
       remove(undo_[--depth]);
       continue;
     }
-    if (!incumbent_.spend()) return least_open_bound(depth);
+    if (record_.exhausted()) return least_open_bound(children_, next_child_, depth, record_.makespan());
+    record_.count_node();
     const Child child = children_[depth][next_child_[depth]++];
-    if (incumbent_.beats(child.bound)) continue;
+    if (record_.beats(child.bound)) continue;
     append(child.op, child.device, undo_[depth]);
     if (depth + 1 == n) {
       offer_leaf();
@@ -396,8 +394,8 @@ Seconds ScheduleTree::search() {
 }  // namespace
 
 Seconds search_schedules(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-                         Incumbent& incumbent) {
-  return ScheduleTree(problem, head, tail, incumbent).search();
+                         SearchRecord& record) {
+  return ScheduleTree(problem, head, tail, record).search();
 }
 
 }  // namespace doppler

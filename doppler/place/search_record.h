@@ -1,42 +1,53 @@
 #pragma once
 
-#include "doppler/base/rng.h"
+#include <algorithm>
+#include <vector>
+
 #include "doppler/place/method.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {
 
-// The best placement that an exact search has seen, and what it may still spend. Internal to `exact`.
-class Incumbent {
+// The best placement that `exact` has seen, and what it may still spend. Nodes of a search tree are about as
+// expensive as simulations and count as such. Internal to `exact`.
+class SearchRecord {
  public:
-  Incumbent(const Problem& problem, const MethodOptions& options)
+  SearchRecord(const Problem& problem, const MethodOptions& options)
       : problem_(problem), options_(options), simulator_(problem) {}
 
-  // Simulates; keeps the placement if it fits in memory and is the best so far.
-  Seconds offer(const Placement& placement);
-  // Counts one node of the search tree, about as expensive as a simulation. False: the budget is spent.
-  bool spend();
+  // The makespan, infinite if the placement does not fit in memory; keeps the best.
+  Seconds simulate(const Placement& placement);
+  void count_node() { count(); }
+  bool exhausted() const { return exhausted_; }
 
-  bool stopped() const { return stopped_; }
-  bool found() const { return makespan_ < Costs::kNever; }
-  Seconds makespan() const { return makespan_; }
+  Seconds makespan() const { return makespan_; }  // infinite: nothing found yet
   const Placement& placement() const { return placement_; }
   std::uint64_t evaluations() const { return evaluations_; }
   // True if nothing better can come from a branch with this lower bound, rounding aside.
-  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - 1e-12); }
+  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - kRounding); }
 
  private:
+  static constexpr double kRounding = 1e-12;
+  void count();
+
   const Problem& problem_;
   const MethodOptions& options_;
   Simulator simulator_;
   Placement placement_;
   Seconds makespan_ = Costs::kNever;
   std::uint64_t evaluations_ = 0;
-  bool stopped_ = false;
+  bool exhausted_ = false;
 };
 
-// A first placement: each op, by rank, where it ends earliest; then moves of units and of ranks that do not make it
-// worse. Stops when `bound` is met.
-void find_first_incumbent(const Problem& problem, const MethodOptions& options, Seconds bound, Incumbent& incumbent);
+// What an unfinished depth-first search has proved: the least bound among the children, at every depth from
+// the root to the node at hand, that it did not get to; or the best found.
+template <typename Child>
+Seconds least_open_bound(const std::vector<std::vector<Child>>& children,
+                         const std::vector<std::size_t>& next_child, std::size_t depth, Seconds best) {
+  for (std::size_t d = 0; d <= depth; ++d)
+    for (std::size_t i = next_child[d]; i < children[d].size(); ++i)
+      best = std::min(best, children[d][i].bound);
+  return best;
+}
 
 }  // namespace doppler
