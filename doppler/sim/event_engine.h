@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doppler/base/error.h"
 #include "doppler/sim/channel_clock.h"
 #include "doppler/sim/event_queue.h"
 #include "doppler/sim/rank_set.h"
@@ -25,12 +26,13 @@ class EventEngine {
         states_(initial_states(tables)),
         clock_(tables),
         idle_slots_(tables.device_count()),
-        events_(2 * std::size_t{tables.op_count()}),
+        ends_(tables.op_count()),
+        arrivals_(tables.op_count()),
         order_(tables.op_count()),
         arrival_at_(tables.device_count()),
         last_moved_(tables.device_count()) {
     const DeviceId devices = tables.device_count();
-    touched_.reserve(devices);
+    touched_.resize(devices + 1);  // one more: touch() writes before it counts
     is_touched_.assign(devices, false);
     newly_ready_.reserve(tables.op_count());
     if (discipline_ == Discipline::fifo) {
@@ -50,14 +52,23 @@ class EventEngine {
   template <typename Recorder>
   Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> rank,
               Recorder& recorder) {
-    return tables_.uniform() ? run<true>(device_of_op.data(), rank.data(), recorder)
-                             : run<false>(device_of_op.data(), rank.data(), recorder);
+    switch (discipline_) {
+      case Discipline::fifo:
+        return dispatch<Queue::fifo>(device_of_op.data(), rank.data(), recorder);
+      case Discipline::ordered:
+        return dispatch<Queue::sequence>(device_of_op.data(), rank.data(), recorder);
+      case Discipline::priority:
+      case Discipline::random:
+        return dispatch<Queue::ranked>(device_of_op.data(), rank.data(), recorder);
+    }
+    throw InternalError("unknown discipline");
   }
 
  private:
   static constexpr std::uint32_t kReadyFlag =
       1u << 31;  // events: an op's end, or with this flag its being ready
 
+  enum class Queue : std::uint8_t { fifo, sequence, ranked };
   struct FifoQueue {
     OpId head, tail;
     bool empty;
@@ -87,103 +98,110 @@ class EventEngine {
       states_[op].pending = tables_.op(op).in_degree;
       for (const SimTables::Edge& edge : tables_.edges(op))
         if (--states_[edge.consumer].pending == 0 && rank[edge.consumer] < position)
-          events_.push(0.0, rank[edge.consumer]);
+          arrivals_.push(0.0, rank[edge.consumer]);
     };
     std::uint32_t position = 0;
     while (position < tables_.op_count()) {
       const OpId op = order_[position++];
       if (states_[op].pending == 0) take(op, position);
-      while (!events_.empty()) take(order_[events_.pop().id], position);
+      while (!arrivals_.empty()) take(order_[arrivals_.pop().id], position);
     }
     std::copy(sequence_begin_.begin(), sequence_begin_.end() - 1, sequence_next_.begin());
   }
 
-  template <bool Uniform, typename Recorder>
-  Seconds run(const DeviceId* device_of_op, const std::uint32_t* rank, Recorder& recorder) {
+  template <Queue Q, typename Recorder>
+  Seconds dispatch(const DeviceId* device_of_op, const std::uint32_t* rank, Recorder& recorder) {
     reset(device_of_op, rank);
+    return tables_.uniform() ? run<Q, true>(device_of_op, rank, recorder)
+                             : run<Q, false>(device_of_op, rank, recorder);
+  }
+
+  template <Queue Q, bool Uniform, typename Recorder>
+  Seconds run(const DeviceId* device_of_op, const std::uint32_t* rank, Recorder& recorder) {
     Seconds now = 0;
-    for (const OpId op : tables_.sources()) newly_ready_.push_back(op);
+    for (const OpId op : tables_.sources()) make_ready<Q>(op, device_of_op[op], rank);
     while (true) {
-      queue_newly_ready(device_of_op, rank);
-      for (const DeviceId device : touched_) {
+      if constexpr (Q == Queue::fifo) queue_newly_ready(device_of_op);
+      for (std::size_t i = 0; i < touched_count_; ++i) {
+        const DeviceId device = touched_[i];
         is_touched_[device] = false;
-        while (idle_slots_[device] > 0 && has_next(device))
-          start<Uniform>(take_next(device), device, now, recorder);
+        while (idle_slots_[device] > 0 && has_next<Q>(device))
+          start<Uniform>(take_next<Q>(device), device, now, recorder);
       }
-      touched_.clear();
-      if (events_.empty()) return now;
-      now = events_.top().time;
-      while (!events_.empty() && events_.top().time == now) {
-        const std::uint32_t event = events_.pop().id;
-        if (event & kReadyFlag) {
-          newly_ready_.push_back(event & ~kReadyFlag);
-        } else {
-          finish<Uniform>(event, now, device_of_op, recorder);
-        }
+      touched_count_ = 0;
+      if (ends_.empty() && arrivals_.empty()) return now;
+      now = std::min(ends_.top_time(), arrivals_.top_time());
+      while (ends_.top_time() == now) finish<Q, Uniform>(ends_.pop().id, now, device_of_op, rank, recorder);
+      while (arrivals_.top_time() == now) {
+        const OpId op = arrivals_.pop().id;
+        make_ready<Q>(op, device_of_op[op], rank);
       }
     }
   }
 
   void touch(DeviceId device) {
-    if (is_touched_[device]) return;
+    touched_[touched_count_] = device;
+    touched_count_ += !is_touched_[device];
     is_touched_[device] = true;
-    touched_.push_back(device);
   }
 
-  void queue_newly_ready(const DeviceId* device_of_op, const std::uint32_t* rank) {
-    // Only fifo depends on the order: equal ready times go by id.
-    if (discipline_ == Discipline::fifo) std::sort(newly_ready_.begin(), newly_ready_.end());
+  template <Queue Q>
+  void make_ready(OpId op, DeviceId device, const std::uint32_t* rank) {
+    touch(device);
+    if constexpr (Q == Queue::fifo) newly_ready_.push_back(op);
+    if constexpr (Q == Queue::sequence) is_ready_[op] = true;
+    if constexpr (Q == Queue::ranked) ready_ranks_[device].insert(rank[op]);
+  }
+
+  // Equal ready times go by id.
+  void queue_newly_ready(const DeviceId* device_of_op) {
+    std::sort(newly_ready_.begin(), newly_ready_.end());
     for (const OpId op : newly_ready_) {
-      const DeviceId device = device_of_op[op];
-      touch(device);
-      if (discipline_ == Discipline::fifo) {
-        FifoQueue& queue = queues_[device];
-        (queue.empty ? queue.head : next_in_queue_[queue.tail]) = op;
-        queue.tail = op;
-        queue.empty = false;
-      } else if (discipline_ == Discipline::ordered) {
-        is_ready_[op] = true;
-      } else {
-        ready_ranks_[device].insert(rank[op]);
-      }
+      FifoQueue& queue = queues_[device_of_op[op]];
+      (queue.empty ? queue.head : next_in_queue_[queue.tail]) = op;
+      queue.tail = op;
+      queue.empty = false;
     }
     newly_ready_.clear();
   }
 
+  template <Queue Q>
   bool has_next(DeviceId device) const {
-    if (discipline_ == Discipline::fifo) return !queues_[device].empty;
-    if (discipline_ == Discipline::ordered) {
-      const std::uint32_t next = sequence_next_[device];
-      return next < sequence_begin_[device + 1] && is_ready_[sequence_[next]];
-    }
-    return !ready_ranks_[device].empty();
+    if constexpr (Q == Queue::fifo) return !queues_[device].empty;
+    if constexpr (Q == Queue::ranked) return !ready_ranks_[device].empty();
+    const std::uint32_t next = sequence_next_[device];
+    return next < sequence_begin_[device + 1] && is_ready_[sequence_[next]];
   }
 
+  template <Queue Q>
   OpId take_next(DeviceId device) {
-    if (discipline_ == Discipline::fifo) {
+    if constexpr (Q == Queue::fifo) {
       FifoQueue& queue = queues_[device];
       const OpId op = queue.head;
       queue.empty = op == queue.tail;
       queue.head = next_in_queue_[op];
       return op;
     }
-    if (discipline_ == Discipline::ordered) return sequence_[sequence_next_[device]++];
-    return order_[ready_ranks_[device].pop_smallest()];
+    if constexpr (Q == Queue::ranked) return order_[ready_ranks_[device].pop_smallest()];
+    return sequence_[sequence_next_[device]++];
   }
 
   template <bool Uniform, typename Recorder>
   void start(OpId op, DeviceId device, Seconds now, Recorder& recorder) {
-    const std::uint32_t slot = clock_.first_free(device);
     const Seconds end = now + tables_.op_time<Uniform>(op, device);
-    clock_.free_at(device, slot) = end;
     --idle_slots_[device];
-    recorder.execution(op, device, slot, states_[op].ready, now, end);
+    if constexpr (Recorder::kRecords) {  // only a timeline wants to know which slot it is
+      const std::uint32_t slot = clock_.first_free(device);
+      clock_.free_at(device, slot) = end;
+      recorder.execution(op, device, slot, states_[op].ready, now, end);
+    }
     states_[op] = {0.0, tables_.op(op).in_degree};
-    events_.push(end, op);
+    ends_.push(end, op);
   }
 
-  template <bool Uniform, typename Recorder>
-  void finish(OpId op, Seconds now, const DeviceId* device_of_op, Recorder& recorder) {
+  template <Queue Q, bool Uniform, typename Recorder>
+  void finish(OpId op, Seconds now, const DeviceId* device_of_op, const std::uint32_t* rank,
+              Recorder& recorder) {
     const DeviceId device = device_of_op[op];
     ++idle_slots_[device];
     touch(device);
@@ -194,9 +212,9 @@ class EventEngine {
       consumer.ready = std::max(consumer.ready, arrival);
       if (--consumer.pending > 0) continue;
       if (consumer.ready == now) {
-        newly_ready_.push_back(edge.consumer);
+        make_ready<Q>(edge.consumer, target, rank);
       } else {
-        events_.push(consumer.ready, edge.consumer | kReadyFlag);
+        arrivals_.push(consumer.ready, edge.consumer);
       }
     }
   }
@@ -217,9 +235,13 @@ class EventEngine {
   std::vector<OpState> states_;
   SlotClock clock_;
   std::vector<unsigned> idle_slots_;
-  EventQueue events_;
+  // Two queues, because ends are few and near while arrivals are many and far: both stay almost sorted by
+  // themselves.
+  EventQueue ends_;      // ops that run
+  EventQueue arrivals_;  // ops whose last input is on its way
   std::vector<OpId> newly_ready_;
   std::vector<DeviceId> touched_;  // devices that may start something now
+  std::size_t touched_count_ = 0;
   std::vector<char> is_touched_;
   std::vector<OpId> order_;  // op by rank
   // priority, random

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "doppler/sim/event_queue.h"
 #include "doppler/sim/sim_tables.h"
@@ -45,6 +46,12 @@ class ListEngine {
   }
 
  private:
+  // Without a branch: whether an edge leaves the device is a coin toss to the branch predictor.
+  static Seconds value_if(bool condition, Seconds value) {
+    return std::bit_cast<Seconds>(std::bit_cast<std::uint64_t>(value) &
+                                  -static_cast<std::uint64_t>(condition));
+  }
+
   // Tells the consumers of `op`, which ends at `end`; calls on_ready(consumer, ready time).
   template <bool Uniform, typename Recorder, typename OnReady>
   void finish(OpId op, Seconds end, const DeviceId* device_of_op, Recorder& recorder, OnReady on_ready) {
@@ -52,7 +59,9 @@ class ListEngine {
     for (const SimTables::Edge& edge : tables_.edges(op)) {
       const DeviceId target = device_of_op[edge.consumer];
       Seconds arrival = end;
-      if (target != device) {
+      if constexpr (Uniform && !Recorder::kRecords) {
+        arrival += value_if(target != device, edge.transfer);
+      } else if (target != device) {
         arrival += tables_.transfer_time<Uniform>(edge, device, target);
         recorder.transfer(edge.tensor, device, target, 0, end, end, arrival);
       }
@@ -68,7 +77,9 @@ class ListEngine {
     for (const OpId op : tables_.sources()) queue_.push(0.0, op);
     Seconds makespan = 0;
     while (!queue_.empty()) {
-      const auto [ready, op] = queue_.pop();
+      const EventQueue::Entry entry = queue_.pop();
+      const OpId op = entry.id;
+      const Seconds ready = entry.time;
       states_[op] = {0.0, tables_.op(op).in_degree};
       const DeviceId device = device_of_op[op];
       const std::uint32_t slot = OneSlot ? 0 : clock_.first_free(device);
@@ -90,16 +101,21 @@ class ListEngine {
     std::fill(last_start_.begin(), last_start_.end(), 0.0);
     Seconds makespan = 0;
     std::uint32_t position = 0;  // ranks below it were taken or passed over
-    const auto take = [&](OpId op) {
+    while (true) {
+      OpId op = 0;
+      if (!queue_.empty()) [[unlikely]] {
+        op = order_[queue_.pop().id];
+      } else {
+        if (position == tables_.op_count()) return makespan;
+        op = order_[position++];
+        if (states_[op].pending > 0) continue;
+      }
       const DeviceId device = device_of_op[op];
       const std::uint32_t slot = OneSlot ? 0 : clock_.first_free(device);
       Seconds& free_at = OneSlot ? clock_.only_slot(device) : clock_.free_at(device, slot);
       const Seconds ready = states_[op].ready;
       Seconds start = std::max(free_at, ready);
-      if constexpr (!OneSlot) {
-        start = std::max(start, last_start_[device]);
-        last_start_[device] = start;
-      }
+      if constexpr (!OneSlot) last_start_[device] = start = std::max(start, last_start_[device]);
       const Seconds end = start + tables_.op_time<Uniform>(op, device);
       free_at = end;
       makespan = std::max(makespan, end);
@@ -109,13 +125,7 @@ class ListEngine {
         // Passed over before: its rank is its key, so that the smallest goes first.
         if (rank[consumer] < position) queue_.push(0.0, rank[consumer]);
       });
-    };
-    while (position < tables_.op_count()) {
-      const OpId op = order_[position++];
-      if (states_[op].pending == 0) take(op);
-      while (!queue_.empty()) take(order_[queue_.pop().id]);
     }
-    return makespan;
   }
 
   const SimTables& tables_;

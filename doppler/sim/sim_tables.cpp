@@ -20,7 +20,9 @@ SimTables::SimTables(const Problem& problem)
     : problem_(&problem),
       uniform_(problem.costs().device_classes() == 1 && problem.costs().link_classes() <= 1),
       device_classes_(problem.costs().device_classes()),
-      link_classes_(problem.costs().link_classes()) {
+      link_classes_(problem.costs().link_classes()),
+      op_count_(problem.op_count()),
+      device_count_(problem.device_count()) {
   const Graph& graph = problem.graph();
   const Costs& costs = problem.costs();
   const Rules& rules = problem.rules();

@@ -27,13 +27,12 @@ class SimTables {
     TensorId tensor;
   };
 
-  OpId op_count() const { return static_cast<OpId>(ops_.size()); }
-  DeviceId device_count() const { return static_cast<DeviceId>(slots_.size()); }
+  OpId op_count() const { return op_count_; }
+  DeviceId device_count() const { return device_count_; }
   const Op& op(OpId id) const { return ops_[id]; }
   std::span<const Edge> edges(OpId id) const {
     return {edges_.data() + ops_[id].edge_begin, edges_.data() + ops_[id].edge_end};
   }
-  const Edge& edge(std::uint32_t index) const { return edges_[index]; }
   std::span<const OpId> sources() const { return sources_; }
   unsigned slots(DeviceId device) const { return slots_[device]; }
   unsigned most_slots() const { return most_slots_; }
@@ -47,9 +46,8 @@ class SimTables {
     if (Uniform || uniform_) return ops_[id].time;
     return op_times_[id * device_classes_ + device_class_[device]];
   }
-  // src != dst
   template <bool Uniform = false>
-  Seconds transfer_time(const Edge& edge, DeviceId src, DeviceId dst) const {
+  Seconds transfer_time(const Edge& edge, DeviceId src, DeviceId dst) const {  // src != dst
     if (Uniform || uniform_) return edge.transfer;
     return transfer_times_[edge.tensor * link_classes_ + link_class_[src * slots_.size() + dst]];
   }
@@ -58,6 +56,8 @@ class SimTables {
   const Problem* problem_;
   bool uniform_;
   std::size_t device_classes_, link_classes_;
+  OpId op_count_;
+  DeviceId device_count_;
   std::vector<Op> ops_;
   std::vector<Edge> edges_;
   std::vector<OpId> sources_;
@@ -78,12 +78,14 @@ std::vector<OpState> initial_states(const SimTables& tables);
 
 // Engines report what happens to a recorder; this one forgets, and compiles to nothing.
 struct NoRecorder {
+  static constexpr bool kRecords = false;
   void execution(OpId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
   void transfer(TensorId, DeviceId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
 };
 
 class TimelineRecorder {
  public:
+  static constexpr bool kRecords = true;
   TimelineRecorder(Timeline& timeline, DeviceId devices)
       : timeline_(timeline), last_moved_(devices, std::numeric_limits<TensorId>::max()) {}
   void execution(OpId op, DeviceId device, std::uint32_t slot, Seconds ready, Seconds start, Seconds end) {
