@@ -52,8 +52,8 @@ void number_vertices(const Problem& problem, Contraction& result) {
   });
 }
 
-// A vertex above the average part fills a part by itself, however heavy it is; METIS, told its real weight,
-// would try to divide parts that have no vertices (and print about it).
+// A vertex above the average part fills a part by itself, however heavy it is; with its real weight METIS
+// would leave the parts beside it empty.
 void cap_at_average(std::vector<double>& weight, std::size_t parts) {
   for (std::size_t round = 0; round < parts; ++round) {
     const double average = std::accumulate(weight.begin(), weight.end(), 0.0) / static_cast<double>(parts);
@@ -177,29 +177,101 @@ Targets targets(const Problem& problem, idx_t constraints) {
   return result;
 }
 
-// Part of each vertex.
-std::vector<idx_t> partition(Contraction& graph, Targets& target, DeviceId parts, double imbalance,
-                             std::uint64_t seed) {
-  std::vector<idx_t> part(static_cast<std::size_t>(graph.vertices));
-  std::iota(part.begin(), part.end(), 0);
-  if (part.size() <= parts)
-    return part;  // METIS refuses more parts than vertices; one each is all one can do
+// Some of the vertices, to be divided among some of the parts.
+struct Block {
+  std::vector<idx_t> vertices;
+  DeviceId first, count;
+};
+
+// The graph among the vertices of a block.
+Contraction subgraph(const Contraction& graph, const Block& block, std::vector<idx_t>& scratch) {
+  Contraction result;
+  result.constraints = graph.constraints;
+  const auto stride = static_cast<std::size_t>(graph.constraints);
+  for (const idx_t vertex : block.vertices) scratch[static_cast<std::size_t>(vertex)] = result.vertices++;
+  result.begin.push_back(0);
+  for (const idx_t vertex : block.vertices) {
+    const auto v = static_cast<std::size_t>(vertex);
+    for (auto e = static_cast<std::size_t>(graph.begin[v]); e < static_cast<std::size_t>(graph.begin[v + 1]);
+         ++e) {
+      const idx_t neighbour = scratch[static_cast<std::size_t>(graph.neighbour[e])];
+      if (neighbour < 0) continue;
+      result.neighbour.push_back(neighbour);
+      result.edge_weight.push_back(graph.edge_weight[e]);
+    }
+    result.begin.push_back(static_cast<idx_t>(result.neighbour.size()));
+    for (std::size_t c = 0; c < stride; ++c)
+      result.vertex_weight.push_back(graph.vertex_weight[v * stride + c]);
+  }
+  for (const idx_t vertex : block.vertices) scratch[static_cast<std::size_t>(vertex)] = -1;
+  return result;
+}
+
+// The shares of the lower and the upper half of the block's parts, per constraint.
+std::vector<real_t> shares_of_halves(const Targets& target, const Block& block, std::size_t constraints) {
+  std::vector<real_t> share(2 * constraints, 0);
+  for (std::size_t c = 0; c < constraints; ++c) {
+    for (DeviceId part = block.first; part < block.first + block.count; ++part)
+      share[(part < block.first + block.count / 2 ? 0 : constraints) + c] +=
+          target.share[part * constraints + c];
+    const real_t total = share[c] + share[constraints + c];
+    share[c] /= total;
+    share[constraints + c] = 1 - share[c];
+  }
+  return share;
+}
+
+// 0 or 1 for each vertex of a block.
+std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::array<real_t, 2> imbalance,
+                          std::uint64_t seed) {
   std::array<idx_t, METIS_NOPTIONS> options;
   METIS_SetDefaultOptions(options.data());
   options[METIS_OPTION_SEED] = static_cast<idx_t>(seed >> 33);
-  std::array<real_t, 2> allowed = {static_cast<real_t>(imbalance),
-                                   static_cast<real_t>(std::clamp(target.memory_slack, 1.01, 10.0))};
-  auto part_count = static_cast<idx_t>(parts);
-  idx_t cut = 0;
+  std::vector<idx_t> side(static_cast<std::size_t>(graph.vertices), 0);
+  idx_t parts = 2, cut = 0;
   // METIS draws from rand(), which belongs to the whole process: seeded at each call, so a call repeats
   // itself as long as no other thread draws in between.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  const int status =
-      METIS_PartGraphKway(&graph.vertices, &graph.constraints, graph.begin.data(), graph.neighbour.data(),
-                          graph.vertex_weight.data(), nullptr, graph.edge_weight.data(), &part_count,
-                          target.share.data(), allowed.data(), options.data(), &cut, part.data());
+  const int status = METIS_PartGraphRecursive(&graph.vertices, &graph.constraints, graph.begin.data(),
+                                              graph.neighbour.data(), graph.vertex_weight.data(), nullptr,
+                                              graph.edge_weight.data(), &parts, share.data(),
+                                              imbalance.data(), options.data(), &cut, side.data());
   DOPPLER_CHECK(status == METIS_OK, "METIS returned {}", status);
+  return side;
+}
+
+// Part of each vertex, by bisection of bisections. METIS would do that itself (METIS_PartGraphRecursive,
+// which its manual recommends for few parts), but prints to standard output when a half has fewer vertices
+// than parts.
+std::vector<idx_t> partition(const Contraction& graph, const Targets& target, DeviceId parts,
+                             double imbalance, std::uint64_t seed) {
+  std::vector<idx_t> part(static_cast<std::size_t>(graph.vertices)), scratch(part.size(), -1);
+  std::iota(part.begin(), part.end(), 0);
+  const double depth = std::max(1.0, std::ceil(std::log2(parts)));
+  const std::array allowed = {
+      static_cast<real_t>(std::pow(imbalance, 1 / depth)),
+      static_cast<real_t>(std::pow(std::clamp(target.memory_slack, 1.01, 10.0), 1 / depth))};
+  std::vector<Block> blocks = {{part, 0, parts}};
+  while (!blocks.empty()) {
+    const Block block = std::move(blocks.back());
+    blocks.pop_back();
+    if (block.count == 1 || block.vertices.size() <= block.count) {  // METIS needs more vertices than parts
+      for (std::size_t i = 0; i < block.vertices.size(); ++i)
+        part[static_cast<std::size_t>(block.vertices[i])] = static_cast<idx_t>(block.first + i % block.count);
+      continue;
+    }
+    const auto side = bisect(subgraph(graph, block, scratch),
+                             shares_of_halves(target, block, static_cast<std::size_t>(graph.constraints)),
+                             allowed, mix(seed, block.first * parts + block.count));
+    const DeviceId half = block.count / 2;
+    std::array<Block, 2> halves = {Block{{}, block.first, half},
+                                   Block{{}, block.first + half, block.count - half}};
+    for (std::size_t i = 0; i < side.size(); ++i)
+      halves[static_cast<std::size_t>(side[i])].vertices.push_back(block.vertices[i]);
+    for (Block& next : halves)
+      if (!next.vertices.empty()) blocks.push_back(std::move(next));
+  }
   return part;
 }
 
@@ -245,8 +317,8 @@ Placement place_parts(const Problem& problem, const Contraction& graph,
 }  // namespace
 
 Proposal metis(const Problem& problem, const MethodOptions& options) {
-  Contraction graph = contract(problem);
-  Targets target = targets(problem, graph.constraints);
+  const Contraction graph = contract(problem);
+  const Targets target = targets(problem, graph.constraints);
   Incumbent best("metis", problem, options);
   for (std::uint64_t trial = 0; trial < kTrials && !best.exhausted(); ++trial) {
     const double imbalance = kImbalances[trial % kImbalances.size()];
