@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
+#include "tests/place/world.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {
 namespace {
+
+using namespace test;
 
 constexpr Discipline kDisciplines[] = {Discipline::fifo, Discipline::priority, Discipline::ordered};
 
@@ -16,9 +19,8 @@ MethodOptions no_deadline() {
   return options;
 }
 
-Rules with(Discipline discipline, Links links = Links::free) {
-  Rules rules;
-  rules.discipline = discipline;
+Rules rules_with(Discipline discipline, Links links) {
+  Rules rules = rules_of(discipline);
   rules.links = links;
   return rules;
 }
@@ -48,10 +50,10 @@ TEST(AnExactSearch, FindsTheOptimumOfRandomGraphs) {
   for (int i = 0; i < 150; ++i) {
     const bool wide = rng.below(2) == 0;
     const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
-    const Machine machine = small_machine(std::vector<std::string>(wide ? 3 : 2, "a"));
+    const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"));
     const Costs costs(graph, machine);
     for (const Discipline discipline : kDisciplines)
-      expect_optimum(Problem(costs, with(discipline)), label(i, with(discipline)));
+      expect_optimum(Problem(costs, rules_of(discipline)), label(i, rules_of(discipline)));
   }
 }
 
@@ -65,11 +67,12 @@ TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
     std::vector<Pin> pins;
     if (rng.below(2) == 0) pins.push_back({rng.below(5), rng.below(2)});
     const Graph graph = small.build();
-    const Machine machine = small_machine({"a", "b"}, 1 + rng.below(2));
+    const Machine machine = machine_of({"a", "b"}, 0, 1 + rng.below(2));
     const Costs costs(graph, machine);
     for (const Discipline discipline : kDisciplines) {
       for (const Links links : {Links::free, Links::channels})
-        expect_optimum(Problem(costs, with(discipline, links), pins), label(i, with(discipline, links)));
+        expect_optimum(Problem(costs, rules_with(discipline, links), pins),
+                       label(i, rules_with(discipline, links)));
     }
   }
 }
@@ -89,7 +92,7 @@ TEST(AnExactSearch, StaysWithinMemory) {
     const Machine machine("small", devices, std::vector<Link>(4));
     const Costs costs(graph, machine);
     for (const Discipline discipline : kDisciplines)
-      expect_optimum(Problem(costs, with(discipline)), label(i, with(discipline)));
+      expect_optimum(Problem(costs, rules_of(discipline)), label(i, rules_of(discipline)));
   }
 }
 
@@ -97,28 +100,29 @@ TEST(AnExactSearch, FindsTheOptimumUnderPublishedTiesAndRandomQueues) {
   Rng rng(4);
   for (int i = 0; i < 100; ++i) {
     const Graph graph = random_small_graph(rng, 6).build();
-    const Machine machine = small_machine({"a", "a"});
+    const Machine machine = machine_of({"a", "a"});
     const Costs costs(graph, machine);
     Rules published;
     published.ties = Ties::published;
     expect_optimum(Problem(costs, published), label(i, published));
-    Rules random = with(Discipline::random);
+    Rules random = rules_of(Discipline::random);
     random.seed = static_cast<std::uint64_t>(i);
     expect_optimum(Problem(costs, random), label(i, random));
   }
 }
 
 TEST(AnExactSearch, WaitsWhereWaitingPays) {
-  // Device 0 runs a (1) and then either the long c (10), which is ready at once, or b (2), which needs a tensor of a
-  // two-op chain and feeds the long tail d (10). All are pinned. Work-conserving: c starts at 1, b at 11, d ends at 23.
-  // Waiting for b's input from device 1 until 1 + 1: b ends at 4, d (device 1) at 14, c at 14.
+  // Device 0 runs a (1) and then either the long c (10), which is ready at once, or b (2), which needs a
+  // tensor of a two-op chain and feeds the long tail d (10). All are pinned. Work-conserving: c starts at 1,
+  // b at 11, d ends at 23. Waiting for b's input from device 1 until 1 + 1: b ends at 4, d (device 1) at 14,
+  // c at 14.
   const SmallGraph small{anywhere({1, 1, 2, 10, 10}), {{0, 1, 0}, {1, 2, 0}, {2, 4, 0}, {0, 3, 0}}};
   const Graph graph = small.build();
-  const Machine machine = small_machine({"a", "a"});
+  const Machine machine = machine_of({"a", "a"});
   const Costs costs(graph, machine);
   const std::vector<Pin> pins = {{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 1}};
   const auto best = [&](Discipline discipline) {
-    const Proposal proposal = exact(Problem(costs, with(discipline), pins), no_deadline());
+    const Proposal proposal = exact(Problem(costs, rules_of(discipline), pins), no_deadline());
     return *proposal.proven_bound;
   };
   EXPECT_EQ(best(Discipline::ordered), 14);
@@ -142,10 +146,10 @@ SmallGraph layered_graph(OpId ops, std::uint64_t seed) {
 
 TEST(AnExactSearch, StopsWithinItsBudgetAndSaysWhatItProved) {
   const Graph graph = layered_graph(40, 1).build();
-  const Machine machine = small_machine({"a", "a", "a"});
+  const Machine machine = machine_of({"a", "a", "a"});
   const Costs costs(graph, machine);
   for (const Discipline discipline : kDisciplines) {
-    const Problem problem(costs, with(discipline));
+    const Problem problem(costs, rules_of(discipline));
     MethodOptions options;
     options.budget = Budget::for_evaluations(30'000);
     const Proposal proposal = exact(problem, options);
@@ -161,12 +165,12 @@ TEST(AnExactSearch, StopsWithinItsBudgetAndSaysWhatItProved) {
 
 TEST(AnExactSearch, StopsWhenInterrupted) {
   const Graph graph = layered_graph(40, 1).build();
-  const Machine machine = small_machine({"a", "a", "a"});
+  const Machine machine = machine_of({"a", "a", "a"});
   const Costs costs(graph, machine);
   const std::atomic<bool> interrupted = true;
   MethodOptions options;
   options.budget = Budget::unlimited().with_interrupt(&interrupted);
-  const Problem problem(costs, with(Discipline::ordered));
+  const Problem problem(costs, rules_of(Discipline::ordered));
   const Proposal proposal = exact(problem, options);
   verify(problem, proposal.placement);
   EXPECT_LT(proposal.evaluations, 1000u);
@@ -174,7 +178,7 @@ TEST(AnExactSearch, StopsWhenInterrupted) {
 
 TEST(AnExactSearch, ClaimsNoBoundUnderNoise) {
   const Graph graph = layered_graph(8, 1).build();
-  const Machine machine = small_machine({"a", "a"});
+  const Machine machine = machine_of({"a", "a"});
   const Costs costs(graph, machine);
   Rules rules;
   rules.noise = 0.2;

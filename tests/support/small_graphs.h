@@ -1,13 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "doppler/base/rng.h"
 #include "doppler/sim/simulator.h"
 
-namespace doppler {
+namespace doppler::test {
 
 // A graph of a few ops: their times by device type, and edges with transfer times. An edge is its own tensor.
 struct SmallGraph {
@@ -29,7 +31,8 @@ struct SmallGraph {
       if (!parameters.empty()) spec.parameter_bytes = parameters[i];
       builder.add_op(spec);
     }
-    for (const Edge& edge : edges) builder.add_consumer(builder.add_tensor(edge.src, 0, edge.transfer), edge.dst);
+    for (const Edge& edge : edges)
+      builder.add_consumer(builder.add_tensor(edge.src, 0, edge.transfer), edge.dst);
     return std::move(builder).build();
   }
 };
@@ -50,19 +53,6 @@ inline SmallGraph random_small_graph(Rng& rng, OpId ops) {
       if (rng.below(2) == 0) graph.edges.push_back({src, op, static_cast<Seconds>(rng.below(13))});
   }
   return graph;
-}
-
-// Devices of the given types, one slot each unless told otherwise; explicit transfer times as they are.
-inline Machine small_machine(const std::vector<std::string>& types, unsigned slots = 1) {
-  std::vector<Device> devices;
-  for (const std::string& type : types) {
-    Device device;
-    device.name = "d" + std::to_string(devices.size());
-    device.type = type;
-    device.slots = slots;
-    devices.push_back(device);
-  }
-  return Machine("small", devices, std::vector<Link>(types.size() * types.size()));
 }
 
 // The best makespan there is: every allowed assignment and, where the discipline reads it, every priority.
@@ -98,4 +88,4 @@ inline Seconds best_by_brute_force(const Problem& problem) {
   }
 }
 
-}  // namespace doppler
+}  // namespace doppler::test
