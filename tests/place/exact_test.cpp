@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
+#include "doppler/place/schedule_tree.h"
 #include "tests/place/world.h"
 #include "tests/support/small_graphs.h"
 
@@ -54,6 +55,26 @@ TEST(AnExactSearch, FindsTheOptimumOfRandomGraphs) {
     const Costs costs(graph, machine);
     for (const Discipline discipline : kDisciplines)
       expect_optimum(Problem(costs, rules_of(discipline)), label(i, rules_of(discipline)));
+  }
+}
+
+// Local search finds most optima of tiny graphs, and would hide a tree that cuts too much.
+TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
+  Rng rng(5);
+  for (int i = 0; i < 300; ++i) {
+    const bool wide = rng.below(2) == 0;
+    const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
+    const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"), 0, 1 + rng.below(2));
+    const Costs costs(graph, machine);
+    const std::vector<Seconds> zeros(graph.op_count(), 0.0);
+    const MethodOptions options = no_deadline();
+    for (const Discipline discipline : kDisciplines) {
+      const Problem problem(costs, rules_of(discipline));
+      SearchRecord record(problem, options);
+      const Seconds optimum = best_by_brute_force(problem);
+      EXPECT_EQ(search_schedules(problem, zeros, zeros, record), optimum) << label(i, problem.rules());
+      EXPECT_EQ(record.makespan(), optimum) << label(i, problem.rules());
+    }
   }
 }
 
