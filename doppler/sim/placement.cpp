@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 
 namespace doppler {
 namespace {
@@ -93,12 +94,7 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
 
 Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
                           DeviceId device_count) {
-  json file;
-  try {
-    file = json::parse(json_text);
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: not JSON ({}); required a placement file", where, error.what()));
-  }
+  const json file = formats::parse_json(where, json_text, {});
   if (!file.is_object() || file.value("format", json()) != kFormat)
     throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
   if (file.value("version", json()) != kVersion)

@@ -56,17 +56,18 @@ class SectionListener {
  private:
   void start(int depth) {
     if (depth >= kDeepest)
-      throw InputError(fmt::format("{}: nested deeper than {} levels; required a graph", where_, kDeepest));
+      throw InputError(fmt::format("{}: nested more than {} levels deep; required fewer", where_, kDeepest));
     const auto level = static_cast<std::size_t>(depth);
     path_.resize(std::min(path_.size(), level + 1));  // forgets the keys of closed objects
     keys_.resize(std::max(keys_.size(), level + 1));
     keys_[level] = 0;
   }
 
-  // path_[0] stands for the root and is empty; path_[i] is the key at depth i.
+  // path_[0] stands for the root; path_[i] is the key at depth i, empty inside an array.
   std::string path_text(std::size_t level) const {
     std::string text;
-    for (std::size_t i = 1; i <= level && i < path_.size(); ++i) text += (i == 1 ? " in '" : ".") + path_[i];
+    for (std::size_t i = 1; i <= level && i < path_.size(); ++i)
+      if (!path_[i].empty()) text += (text.empty() ? " in '" : ".") + path_[i];
     return text.empty() ? text : text + "'";
   }
 
@@ -108,12 +109,12 @@ class SectionListener {
   std::size_t element_level_ = 0, next_index_ = 0;
 };
 
-// The library's text without its code in brackets and without the rest of the input that it quotes.
+// The library's text without its code in brackets and without the input that it quotes, which may be long.
 std::string brief(std::string text) {
+  constexpr std::size_t kLongest = 160;
   const std::size_t code = text.find("] ");
   if (code != std::string::npos) text.erase(0, code + 2);
-  const std::size_t quoted = text.find("; last read");
-  return quoted == std::string::npos ? text : text.substr(0, quoted);
+  return text.substr(0, std::min(text.find("; last read"), kLongest));
 }
 
 bool is_index(const Json& value) {
@@ -126,6 +127,9 @@ Json parse_json(const std::string& where, std::string_view content, std::span<co
   SectionListener listener(where, sections);
   try {
     return Json::parse(content, std::ref(listener));
+  } catch (const Json::out_of_range& error) {
+    throw InputError(
+        fmt::format("{}: {}; required numbers that a double can hold", where, brief(error.what())));
   } catch (const Json::exception& error) {
     throw InputError(
         fmt::format("{}: not JSON ({}); required a complete JSON file", where, brief(error.what())));
