@@ -8,6 +8,7 @@
 #include "doppler/place/critical_path.h"
 #include "doppler/place/enumerative.h"
 #include "doppler/place/etf.h"
+#include "doppler/place/exact.h"
 #include "doppler/place/heft.h"
 #include "doppler/place/memory_greedy.h"
 #include "doppler/place/metis.h"
@@ -31,6 +32,7 @@ std::span<const Method> methods() {
       {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
        enumerative},
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
+      {"exact", "branch and bound; proves the best for small graphs", true, exact},
   };
   return kMethods;
 }
