@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 DOPPLER = build/release/bin/doppler
 
-.PHONY: release demo test bench fuzz install deps clean
+.PHONY: release demo test bench fuzz install deps
 
 release: deps
 	cmake --preset release
@@ -35,6 +35,3 @@ install: release
 
 deps:
 	tools/install_deps
-
-clean:
-	rm -rf build

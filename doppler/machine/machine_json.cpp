@@ -1,135 +1,81 @@
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 #include "doppler/machine/machine.h"
 
 // The machine file, described in docs/machines.md.
 namespace doppler {
 namespace {
 
-using nlohmann::json;
+using formats::Json;
+using formats::JsonFields;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "doppler-machine";
 constexpr int kVersion = 1;
 
-// One object of the file: typed access to its keys, and an error for every key that nobody asked for.
-class Object {
- public:
-  Object(std::string where, const json& value) : where_(std::move(where)), value_(&value) {
-    if (!value.is_object())
-      throw InputError(fmt::format("{}: found {}; required an object", where_, value.type_name()));
-  }
-
-  const std::string& where() const { return where_; }
-  const json* find(const char* key) {
-    known_.insert(key);
-    const auto found = value_->find(key);
-    return found == value_->end() ? nullptr : &*found;
-  }
-  const json& required(const char* key) {
-    const json* found = find(key);
-    if (found == nullptr) throw InputError(fmt::format("{}: no '{}'; required", where_, key));
-    return *found;
-  }
-  std::string text(const char* key, const json& value) const {
-    if (!value.is_string())
-      throw InputError(fmt::format("{}: '{}' is {}; required a string", where_, key, value.dump()));
-    return value.get<std::string>();
-  }
-  void read(const char* key, std::string& target) {
-    if (const json* value = find(key)) target = text(key, *value);
-  }
-  void read(const char* key, double& target) {
-    const json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_number())
-      throw InputError(fmt::format("{}: '{}' is {}; required a number", where_, key, value->dump()));
-    target = value->get<double>();
-  }
-  void read(const char* key, unsigned& target) {
-    const json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > std::numeric_limits<unsigned>::max())
-      throw InputError(
-          fmt::format("{}: '{}' is {}; required a whole number, not negative", where_, key, value->dump()));
-    target = value->get<unsigned>();
-  }
-  // A number of bytes, or text such as "16GiB".
-  void read_bytes(const char* key, Bytes& target) {
-    const json* value = find(key);
-    if (value == nullptr) return;
-    const std::string where = fmt::format("{}: '{}'", where_, key);
-    if (value->is_string())
-      target = parse_bytes(value->get<std::string>(), where);
-    else if (value->is_number_unsigned())
-      target = value->get<Bytes>();
-    else
-      throw InputError(fmt::format("{} is {}; required a number of bytes or a size such as \"16GiB\"", where,
-                                   value->dump()));
-  }
-  void refuse_other_keys() const {
-    for (const auto& [key, value] : value_->items()) {
-      if (known_.contains(key)) continue;
-      throw InputError(
-          fmt::format("{}: unknown key '{}'; required one of {}", where_, key, fmt::join(known_, ", ")));
-    }
-  }
-
- private:
-  std::string where_;
-  const json* value_;
-  std::set<std::string> known_;
-};
-
-const json& required_array(Object& object, const char* key) {
-  const json& value = object.required(key);
-  if (!value.is_array())
-    throw InputError(
-        fmt::format("{}: '{}' is {}; required an array", object.where(), key, value.type_name()));
-  return value;
+// Leaves the default if the key is not there.
+void read(const JsonFields& fields, const char* key, unsigned& target) {
+  const Json* value = fields.find(key);
+  if (value == nullptr) return;
+  if (!value->is_number_unsigned() || *value < 1 || *value > std::numeric_limits<unsigned>::max())
+    fields.fail(key, "a whole number, at least 1");
+  target = value->get<unsigned>();
 }
 
-Rate parse_rate(const std::string& where, const json& value) {
-  Object object(where, value);
-  Rate rate;
-  object.read("kind", rate.kind);
-  object.read("dtype", rate.dtype);
-  object.required("flops_per_second");
-  object.read("flops_per_second", rate.flops_per_second);
-  object.refuse_other_keys();
-  return rate;
+void read(const JsonFields& fields, const char* key, double& target) {
+  target = fields.number_or(key, target);
+}
+
+// A number of bytes, or text such as "16GiB".
+Bytes read_size(const JsonFields& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (value == nullptr) return 0;
+  if (value->is_string())
+    return parse_bytes(fields.string(key), fmt::format("{}: '{}'", fields.where(), key));
+  return fields.bytes(key);
+}
+
+const Json& array(const JsonFields& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (value == nullptr || !value->is_array()) fields.fail(key, "an array");
+  return *value;
+}
+
+Rate parse_rate(const std::string& where, const Json& value) {
+  const JsonFields fields(where, value);
+  fields.refuse_other_keys({"kind", "dtype", "flops_per_second"});
+  return {fields.string_or("kind", "*"), fields.string_or("dtype", "*"), fields.number("flops_per_second")};
 }
 
 // With "count": N the entry stands for N devices, its name followed by 0 … N-1.
-void parse_devices(const std::string& where, const json& value, std::vector<Device>& devices) {
-  Object object(where, value);
+void parse_devices(const std::string& where, const Json& value, std::vector<Device>& devices) {
+  const JsonFields fields(where, value);
+  fields.refuse_other_keys(
+      {"name", "count", "type", "rates", "memory_bytes_per_second", "overhead", "memory", "slots"});
   Device device;
-  device.name = object.text("name", object.required("name"));
-  device.type = object.text("type", object.required("type"));
-  object.read("memory_bytes_per_second", device.memory_bytes_per_second);
-  object.read("overhead", device.overhead);
-  object.read_bytes("memory", device.memory);
-  object.read("slots", device.slots);
-  if (object.find("rates") != nullptr) {
-    const json& rates = required_array(object, "rates");
+  device.name = fields.string("name");
+  device.type = fields.string("type");
+  read(fields, "memory_bytes_per_second", device.memory_bytes_per_second);
+  read(fields, "overhead", device.overhead);
+  device.memory = read_size(fields, "memory");
+  read(fields, "slots", device.slots);
+  if (fields.find("rates") != nullptr) {
+    const Json& rates = array(fields, "rates");
     for (std::size_t i = 0; i < rates.size(); ++i)
       device.rates.push_back(parse_rate(fmt::format("{}: rates[{}]", where, i), rates[i]));
   }
-  unsigned count = 0;
-  object.read("count", count);
-  object.refuse_other_keys();
-  if (object.find("count") == nullptr) {
+  if (fields.find("count") == nullptr) {
     devices.push_back(std::move(device));
     return;
   }
-  if (count == 0 || count > kMostDevices)
-    throw InputError(fmt::format("{}: 'count' is {}; required 1 to {}", where, count, kMostDevices));
+  unsigned count = 0;
+  read(fields, "count", count);
+  if (count > kMostDevices) fields.fail("count", fmt::format("at most {}", kMostDevices));
   const std::string name = device.name;
   for (unsigned i = 0; i < count; ++i) {
     device.name = fmt::format("{}{}", name, i);
@@ -137,20 +83,18 @@ void parse_devices(const std::string& where, const json& value, std::vector<Devi
   }
 }
 
-void read_link(Object& object, Link& link) {
-  object.read("latency", link.latency);
-  object.read("bytes_per_second", link.bytes_per_second);
-  object.read("channels", link.channels);
-  object.read("cost_factor", link.cost_factor);
+void read_link(const JsonFields& fields, Link& link) {
+  read(fields, "latency", link.latency);
+  read(fields, "bytes_per_second", link.bytes_per_second);
+  read(fields, "channels", link.channels);
+  read(fields, "cost_factor", link.cost_factor);
 }
 
-DeviceId find_device(const Object& object, const char* key, const json& value,
-                     const std::vector<Device>& devices) {
-  const std::string name = object.text(key, value);
+DeviceId find_device(const JsonFields& fields, const std::string& name, const std::vector<Device>& devices) {
   for (DeviceId id = 0; id < devices.size(); ++id)
     if (devices[id].name == name) return id;
   throw InputError(fmt::format("{}: no device '{}'; required the name of one of the {} devices",
-                               object.where(), name, devices.size()));
+                               fields.where(), name, devices.size()));
 }
 
 struct Pair {
@@ -158,51 +102,49 @@ struct Pair {
   bool both_ways;
 };
 
-Pair parse_pair(Object& object, const std::vector<Device>& devices) {
+Pair parse_pair(const JsonFields& fields, const std::vector<Device>& devices) {
   Pair pair{};
-  if (const json* between = object.find("between")) {
-    if (!between->is_array() || between->size() != 2)
+  if (fields.find("between") != nullptr) {
+    const std::vector<std::string> names = fields.strings("between");
+    if (names.size() != 2) fields.fail("between", "two device names");
+    if (fields.find("from") != nullptr || fields.find("to") != nullptr)
       throw InputError(
-          fmt::format("{}: 'between' is {}; required two device names", object.where(), between->dump()));
-    if (object.find("from") != nullptr || object.find("to") != nullptr)
-      throw InputError(
-          fmt::format("{}: 'between' and 'from'/'to'; required one or the other", object.where()));
-    pair = {find_device(object, "between", (*between)[0], devices),
-            find_device(object, "between", (*between)[1], devices), true};
+          fmt::format("{}: 'between' and 'from'/'to'; required one or the other", fields.where()));
+    pair = {find_device(fields, names[0], devices), find_device(fields, names[1], devices), true};
   } else {
-    pair = {find_device(object, "from", object.required("from"), devices),
-            find_device(object, "to", object.required("to"), devices), false};
+    pair = {find_device(fields, fields.string("from"), devices),
+            find_device(fields, fields.string("to"), devices), false};
   }
   if (pair.a == pair.b)
-    throw InputError(fmt::format("{}: from '{}' to itself; required two different devices", object.where(),
+    throw InputError(fmt::format("{}: from '{}' to itself; required two different devices", fields.where(),
                                  devices[pair.a].name));
   return pair;
 }
 
 // "default" is every link; each entry of "pairs" changes one link ("from", "to") or two ("between"), and only
 // the properties that it names.
-std::vector<Link> parse_links(const std::string& where, const json* value,
+std::vector<Link> parse_links(const std::string& where, const Json* value,
                               const std::vector<Device>& devices) {
   Link usual;
   if (value == nullptr) return std::vector<Link>(devices.size() * devices.size(), usual);
-  Object object(where, *value);
-  if (const json* given = object.find("default")) {
-    Object entry(where + ": default", *given);
+  const JsonFields fields(where, *value);
+  fields.refuse_other_keys({"default", "pairs"});
+  if (const Json* given = fields.find("default")) {
+    const JsonFields entry(where + ": default", *given);
+    entry.refuse_other_keys({"latency", "bytes_per_second", "channels", "cost_factor"});
     read_link(entry, usual);
-    entry.refuse_other_keys();
   }
   std::vector<Link> links(devices.size() * devices.size(), usual);
-  if (object.find("pairs") != nullptr) {
-    const json& pairs = required_array(object, "pairs");
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      Object entry(fmt::format("{}: pairs[{}]", where, i), pairs[i]);
-      const Pair pair = parse_pair(entry, devices);
-      read_link(entry, links[pair.a * devices.size() + pair.b]);
-      if (pair.both_ways) read_link(entry, links[pair.b * devices.size() + pair.a]);
-      entry.refuse_other_keys();
-    }
+  if (fields.find("pairs") == nullptr) return links;
+  const Json& pairs = array(fields, "pairs");
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const JsonFields entry(fmt::format("{}: pairs[{}]", where, i), pairs[i]);
+    entry.refuse_other_keys(
+        {"between", "from", "to", "latency", "bytes_per_second", "channels", "cost_factor"});
+    const Pair pair = parse_pair(entry, devices);
+    read_link(entry, links[pair.a * devices.size() + pair.b]);
+    if (pair.both_ways) read_link(entry, links[pair.b * devices.size() + pair.a]);
   }
-  object.refuse_other_keys();
   return links;
 }
 
@@ -250,29 +192,20 @@ Link most_common_link(const Machine& machine) {
 }  // namespace
 
 Machine parse_machine(const std::string& where, std::string_view json_text) {
-  json file;
-  try {
-    file = json::parse(json_text);
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: not JSON ({}); required a machine file", where, error.what()));
-  }
-  if (!file.is_object() || file.value("format", json()) != kFormat)
-    throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a machine file", where, kFormat));
-  Object object(where, file);
-  object.find("format");
-  if (const json& version = object.required("version"); version != kVersion)
-    throw InputError(fmt::format("{}: version {}; required {}", where, version.dump(), kVersion));
-  std::string name = where;
-  object.read("name", name);
+  const Json file = formats::parse_json(where, json_text, {});
+  const JsonFields fields(where, file);
+  if (fields.find("format") == nullptr || *fields.find("format") != kFormat)
+    fields.fail("format", fmt::format("\"{}\"", kFormat));
+  if (fields.find("version") == nullptr || *fields.find("version") != kVersion)
+    fields.fail("version", fmt::to_string(kVersion));
+  fields.refuse_other_keys({"format", "version", "name", "devices", "links"});
   std::vector<Device> devices;
-  const json& entries = required_array(object, "devices");
+  const Json& entries = array(fields, "devices");
   for (std::size_t i = 0; i < entries.size() && devices.size() <= kMostDevices; ++i)
     parse_devices(fmt::format("{}: devices[{}]", where, i), entries[i], devices);
-  const json* link_entries = object.find("links");
-  object.refuse_other_keys();
-  std::vector<Link> links = parse_links(where + ": links", link_entries, devices);
+  std::vector<Link> links = parse_links(where + ": links", fields.find("links"), devices);
   try {
-    return Machine(std::move(name), std::move(devices), std::move(links));
+    return Machine(fields.string_or("name", where), std::move(devices), std::move(links));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   }

@@ -14,9 +14,9 @@ struct Outcome {
   Provenance made;  // who, with what, on what; makespan and lower bound
   LowerBound::Kind bound_kind = LowerBound::Kind::work;
   double gap = 0;           // makespan / lower bound - 1
-  bool feasible = true;     // false: makespan and gap mean nothing
+  bool feasible = true;     // false: see `reason` if nothing was found, else the overflow of the timeline
   bool optimal = false;     // proven
-  std::string reason = {};  // why it is not feasible
+  std::string reason = {};  // why there is no placement; makespan and gap then mean nothing
   Seconds seconds = 0;      // wall-clock time of the method
   bool unitless = false;    // makespans are in the graph's own unit
 };

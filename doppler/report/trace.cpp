@@ -48,7 +48,7 @@ class TraceWriter {
     add("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (DeviceId id = 0; id < machine_.device_count(); ++id) name_device(id);
     write_executions();
-    for (std::size_t i = 0; i < timeline_.transfers.size(); ++i) write_transfer(timeline_.transfers[i]);
+    for (const Timeline::Transfer& move : timeline_.transfers) write_transfer(move);
     add("\n]}}\n");
     return std::move(text_);
   }

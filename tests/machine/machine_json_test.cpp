@@ -34,18 +34,13 @@ TEST(AMachineFile, SaysOnceWhatAllLinksHaveInCommon) {
 }
 
 TEST(AMachineFile, MayCountEqualDevicesAndChangeSingleLinks) {
-  const Machine machine = parse_machine("test", R"({"format": "doppler-machine", "version": 1, "name": "box",
-    "devices": [{"name": "cpu", "type": "cpu", "slots": 4},
-                {"name": "gpu", "type": "gpu", "count": 2, "memory": "2GiB", "rates": [{"flops_per_second": 1e12}]}],
-    "links": {"default": {"latency": 1e-5, "bytes_per_second": 1e10, "channels": 2},
-              "pairs": [{"between": ["gpu0", "gpu1"], "bytes_per_second": 5e10},
-                        {"from": "cpu", "to": "gpu1", "latency": 3e-5}]}})");
+  const Machine machine = load_machine(DOPPLER_TEST_DATA "/good/machine.json");
   EXPECT_EQ(machine.name(), "box");
   ASSERT_EQ(machine.device_count(), 3u);
   EXPECT_EQ(machine.device(0).slots, 4u);
   EXPECT_EQ(machine.device(2).name, "gpu1");
   EXPECT_EQ(machine.device(2).memory, gibibytes(2));
-  EXPECT_EQ(machine.device(2).rates, (std::vector<Rate>{{"*", "*", 1e12}}));
+  EXPECT_EQ(machine.device(2).rates, (std::vector<Rate>{{"*", "*", 1e12}, {"matmul", "f16", 8e12}}));
   EXPECT_EQ(machine.link(0, 1), (Link{1e-5, 1e10, 2, 1}));
   EXPECT_EQ(machine.link(1, 2), (Link{1e-5, 5e10, 2, 1}));
   EXPECT_EQ(machine.link(2, 1), (Link{1e-5, 5e10, 2, 1}));
@@ -55,11 +50,12 @@ TEST(AMachineFile, MayCountEqualDevicesAndChangeSingleLinks) {
 
 // File name under tests/data/bad_machine, and what follows the path in the message.
 const std::map<std::string, std::string> kDefects = {
-    {"devices_not_an_array", ": 'devices' is object; required an array"},
-    {"device_without_type", ": devices[0]: no 'type'; required"},
-    {"fractional_slots", ": devices[0]: 'slots' is 1.5; required a whole number, not negative"},
-    {"future_version", ": version 2; required 1"},
-    {"huge_number", ": not JSON ("},
+    {"deep_nesting", ": nested more than 64 levels deep; required fewer"},
+    {"devices_not_an_array", R"(: 'devices' is {"gpu0":{}}; required an array)"},
+    {"device_without_type", ": devices[0]: no 'type'; required a string"},
+    {"fractional_slots", ": devices[0]: 'slots' is 1.5; required a whole number, at least 1"},
+    {"future_version", ": 'version' is 2; required 1"},
+    {"huge_number", "required numbers that a double can hold"},
     {"link_between_three",
      R"(: links: pairs[0]: 'between' is ["gpu0","gpu1","gpu2"]; required two device names)"},
     {"link_to_itself", ": links: pairs[0]: from 'gpu0' to itself; required two different devices"},
@@ -70,26 +66,26 @@ const std::map<std::string, std::string> kDefects = {
      ": devices[0]: 'memory': found '16 gigs'; required a size such as 600MB or 16GiB"},
     {"name_not_a_string", ": devices[0]: 'name' is 7; required a string"},
     {"negative_latency", ": link 'gpu0' to 'gpu1': latency is -1; required a finite number, not negative"},
-    {"negative_memory",
-     ": devices[0]: 'memory' is -1; required a number of bytes or a size such as \"16GiB\""},
+    {"negative_memory", ": devices[0]: 'memory' is -1; required a whole number of bytes between 0 and 1e+18"},
     {"negative_overhead", ": device 'gpu0': overhead is -1e-06; required a finite number, not negative"},
     {"no_devices", ": 0 devices; required 1 to 1024"},
-    {"no_format", ": no \"format\": \"doppler-machine\"; required a machine file"},
-    {"no_version", ": no 'version'; required"},
-    {"rate_without_value", ": devices[0]: rates[0]: no 'flops_per_second'; required"},
+    {"no_format", ": no 'format'; required \"doppler-machine\""},
+    {"no_version", ": no 'version'; required 1"},
+    {"repeated_key", ": an object repeats a key; required each key once"},
+    {"rate_without_value", ": devices[0]: rates[0]: no 'flops_per_second'; required a number"},
     {"too_many_devices", ": 1025 devices; required 1 to 1024"},
     {"truncated", ": not JSON ("},
     {"two_devices_of_one_name", ": two devices are named 'gpu0'; required unique names"},
     {"two_rates_of_one_kind", ": device 'gpu0': two rates for kind '*', dtype '*'; required one"},
-    {"unknown_device_key", ": devices[0]: unknown key 'flops'; required one of count, memory, "},
-    {"unknown_key", ": unknown key 'colour'; required one of devices, format, links, name, version"},
+    {"unknown_device_key", ": devices[0]: unknown key \"flops\"; required one of 'name', 'count', "},
+    {"unknown_key",
+     ": unknown key \"colour\"; required one of 'format', 'version', 'name', 'devices', 'links'"},
     {"unknown_link_key",
-     ": links: default: unknown key 'bandwidth'; required one of bytes_per_second, channels, cost_factor, "
-     "latency"},
-    {"zero_channels", ": link 'gpu0' to 'gpu1': channels is 0; required at least 1"},
-    {"zero_count", ": devices[0]: 'count' is 0; required 1 to 1024"},
+     ": links: default: unknown key \"bandwidth\"; required one of 'latency', 'bytes_per_second', "},
+    {"zero_channels", ": links: default: 'channels' is 0; required a whole number, at least 1"},
+    {"zero_count", ": devices[0]: 'count' is 0; required a whole number, at least 1"},
     {"zero_rate", ": device 'gpu0': rate for kind '*', dtype '*' is 0; required above 0 and finite"},
-    {"zero_slots", ": device 'gpu0': slots is 0; required at least 1"},
+    {"zero_slots", ": devices[0]: 'slots' is 0; required a whole number, at least 1"},
 };
 
 TEST(AMachineFile, IsRefusedWithAMessageThatNamesItsDefect) {
