@@ -9,6 +9,7 @@
 #include "doppler/place/critical_path.h"
 #include "doppler/place/enumerative.h"
 #include "doppler/place/etf.h"
+#include "doppler/place/exact.h"
 #include "doppler/place/heft.h"
 #include "doppler/place/memory_greedy.h"
 #include "doppler/place/metis.h"
@@ -33,6 +34,7 @@ std::span<const Method> methods() {
       {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
        enumerative},
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
+      {"exact", "branch and bound; proves the best for small graphs", true, exact},
       {"anneal", "simulated annealing over devices and priorities", true, anneal},
       {"auto", "all cheap methods, then annealing from the best of them", true, portfolio},
   };
