@@ -17,20 +17,21 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-constexpr double kUnit = 1e10;           // published costs, so that times are of the order of 100
+constexpr double kUnit =
+    1e10;  // of published cost per second: SimGrid wants sizes as integers, times near 100
 constexpr double kPrecision = 1e-6;      // relative; SimGrid's own is absolute, set below
 constexpr std::size_t kPlacements = 16;  // each simulation leaves memory behind in SimGrid's engine
 
 class SimGridMachine {
  public:
-  SimGridMachine(sg::Engine& engine, const std::string& name, DeviceId devices) : engine_(engine) {
-    sg::NetZone* zone = sg::create_full_zone(name);
+  SimGridMachine(sg::Engine& engine, DeviceId devices) : engine_(engine) {
+    sg::NetZone* zone = sg::create_full_zone("machine");
     for (DeviceId id = 0; id < devices; ++id)
-      hosts_.push_back(zone->create_host(name + "-" + std::to_string(id), 1.0)->seal());
+      hosts_.push_back(zone->create_host("device" + std::to_string(id), kUnit)->seal());
     for (DeviceId src = 0; src < devices; ++src) {
       for (DeviceId dst = 0; dst < devices; ++dst) {
         if (src == dst) continue;
-        sg::Link* link = zone->create_link(name + "-" + std::to_string(src) + "-" + std::to_string(dst), 1.0);
+        sg::Link* link = zone->create_link("link" + std::to_string(src) + "-" + std::to_string(dst), kUnit);
         link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE)->set_latency(0)->seal();
         zone->add_route(hosts_[src]->get_netpoint(), hosts_[dst]->get_netpoint(), nullptr, nullptr,
                         {sg::LinkInRoute(link)}, false);
@@ -45,7 +46,7 @@ class SimGridMachine {
     for (OpId op = 0; op < graph.op_count(); ++op)
       execs[op] = sg::Exec::init()
                       ->set_name("op")
-                      ->set_flops_amount(problem.costs().op_time(op, 0) / kUnit)
+                      ->set_flops_amount(problem.costs().op_time(op, 0))
                       ->set_host(hosts_[placement.device_of_op[op]]);
     std::vector<sg::CommPtr> comms;
     for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
@@ -62,7 +63,7 @@ class SimGridMachine {
         if (!comm) {
           comm = sg::Comm::sendto_init(hosts_[src], hosts_[dst]);
           comm->set_name("tensor");
-          comm->set_payload_size(problem.costs().transfer_time(tensor, src, dst) / kUnit);
+          comm->set_payload_size(static_cast<std::uint64_t>(problem.costs().transfer_time(tensor, src, dst)));
           execs[producer]->add_successor(comm);
           comms.push_back(comm);
         }
@@ -90,9 +91,8 @@ class SimGridMachine {
 };
 
 struct Match {
-  Match(const BenchGraph& input_, sg::Engine& engine)
-      : input(input_),
-        machine(uniform_machine(input.devices)),
+  Match(const BenchGraph& input, SimGridMachine& rival_)
+      : machine(uniform_machine(input.devices)),
         costs(input.graph, machine),
         problem(costs,
                 [] {
@@ -100,18 +100,17 @@ struct Match {
                   rules.discipline = Discipline::ordered;
                   return rules;
                 }()),
-        rival(engine, input.name, input.devices),
+        rival(rival_),
         placements(random_placements(input.graph, input.devices, kPlacements)) {
     priority = default_priority(costs);
     order.resize(priority.size());
     for (OpId op = 0; op < priority.size(); ++op) order[priority[op]] = op;
     for (Placement& placement : placements) placement.priority = priority;
   }
-  const BenchGraph& input;
   Machine machine;
   Costs costs;
   Problem problem;
-  SimGridMachine rival;
+  SimGridMachine& rival;
   std::vector<Placement> placements;
   std::vector<std::uint32_t> priority;
   std::vector<OpId> order;
@@ -151,10 +150,11 @@ int main(int argc, char** argv) {
   sg::Engine::set_config("surf/precision:1e-9");
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const std::vector<BenchGraph> graphs = small_graphs();
+  SimGridMachine rival(engine, 8);  // SimGrid has one platform per process
   std::vector<std::unique_ptr<Match>> matches;
   for (const BenchGraph& graph : graphs) {
     if (graph.graph.cost_types().empty()) continue;  // needs explicit costs
-    matches.push_back(std::make_unique<Match>(graph, engine));
+    matches.push_back(std::make_unique<Match>(graph, rival));
     Match& match = *matches.back();
     benchmark::RegisterBenchmark((graph.name + "/ordered").c_str(), run_doppler, std::ref(match));
     benchmark::RegisterBenchmark((graph.name + "/rival_simgrid").c_str(), run_simgrid, std::ref(match))

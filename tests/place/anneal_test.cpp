@@ -1,0 +1,100 @@
+#include "doppler/place/anneal.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "doppler/graph/formats/read_graph.h"
+#include "doppler/graph/generate.h"
+#include "tests/place/world.h"
+
+namespace doppler {
+namespace {
+
+using test::graph_of;
+using test::rules_of;
+using test::World;
+
+MethodOptions evaluations(std::uint64_t count, unsigned threads = 2) {
+  MethodOptions options;
+  options.budget = Budget::for_evaluations(count);
+  options.threads = threads;
+  return options;
+}
+
+TEST(Annealing, FindsTheOptimumOfASmallGraph) {
+  // Two independent chains of three ops of 2 s with expensive edges: one chain per device, 6 s.
+  const World world(graph_of({2, 2, 2, 2, 2, 2}, {{0, 1, 9}, {1, 2, 9}, {3, 4, 9}, {4, 5, 9}}),
+                    uniform_machine(2));
+  EXPECT_EQ(world.makespan(anneal(world.problem, evaluations(2000))), 6);
+}
+
+TEST(Annealing, UsesPrioritiesWhereTheDisciplineReadsThem) {
+  // The example of ASimulator.WaitsForTheNextOpOnlyUnderOrdered, placed: only waiting gives 14.
+  const Graph graph = graph_of({1, 4, 1, 10}, {{0, 2, 1}, {2, 3, 1}});
+  const std::vector<Pin> pins = {{0, 0}, {1, 1}, {2, 1}, {3, 0}};
+  const World ordered(graph, uniform_machine(2), rules_of(Discipline::ordered), pins);
+  EXPECT_EQ(ordered.makespan(anneal(ordered.problem, evaluations(2000))), 14);
+  const World priority(graph, uniform_machine(2), rules_of(Discipline::priority), pins);
+  EXPECT_EQ(priority.makespan(anneal(priority.problem, evaluations(2000))), 16);
+}
+
+TEST(Annealing, GivesTheSameBytesAtAnyNumberOfThreads) {
+  ChainOfBlocksOptions options;
+  options.ops = 60;
+  const Graph graph = generate_chain_of_blocks(options);
+  for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered}) {
+    const World world(graph, load_machine("v100x8"), rules_of(discipline));
+    const Proposal one = anneal(world.problem, evaluations(20'000, 1));
+    const Proposal three = anneal(world.problem, evaluations(20'000, 3));
+    EXPECT_EQ(one.placement, three.placement) << to_string(discipline);
+    EXPECT_EQ(one.evaluations, three.evaluations);
+  }
+}
+
+TEST(Annealing, StaysCloseToItsNumberOfEvaluations) {
+  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
+  const Proposal proposal = anneal(world.problem, evaluations(10'000));
+  EXPECT_LE(proposal.evaluations, 11'000u);
+}
+
+TEST(Annealing, IsNeverWorseThanItsStarts) {
+  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
+  Placement start;
+  start.device_of_op = {2, 0, 2, 1, 2, 1, 2, 0, 1, 1};
+  const Seconds before = world.simulate(start).makespan;
+  EXPECT_LE(world.makespan(anneal_from(world.problem, evaluations(8), {start})), before);
+}
+
+TEST(Annealing, StopsAtAKnownBound) {
+  const World world(graph_of({2, 2}, {}), uniform_machine(2));
+  MethodOptions options = evaluations(Budget::kUnlimited);
+  options.known_bound = 2;
+  EXPECT_EQ(world.makespan(anneal(world.problem, options)), 2);  // would never return otherwise
+}
+
+// Best known values of the published graphs (in 1e10 of the file's unit), met within 2 % by a bounded search.
+TEST(Annealing, ComesCloseToTheBestKnownOnThePublishedGraphs) {
+  const std::filesystem::path directory = std::filesystem::path(DOPPLER_SHARED_DATA) / "doppler_graphs";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is absent";
+  struct Known {
+    const char* file;
+    Discipline discipline;
+    double value;
+  };
+  for (const auto& [file, discipline, value] :
+       {Known{"chain_mm_112nodes", Discipline::fifo, 1200.07},
+        {"ffnn_192nodes", Discipline::fifo, 56.70},
+        {"transformer_block_215nodes", Discipline::fifo, 166.72},
+        {"full_transformer_layer_261nodes", Discipline::fifo, 122.62},
+        {"transformer_block_215nodes", Discipline::ordered, 141.40},
+        {"transformer_block_215nodes", Discipline::priority, 148.28}}) {
+    const World world(read_graph((directory / (std::string(file) + ".txt")).string()).graph,
+                      uniform_machine(4), rules_of(discipline));
+    const Proposal proposal = anneal(world.problem, evaluations(1'500'000));
+    EXPECT_LE(world.makespan(proposal) / 1e10, 1.02 * value) << file << " " << to_string(discipline);
+  }
+}
+
+}  // namespace
+}  // namespace doppler
