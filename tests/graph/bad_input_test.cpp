@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Files, ABadFile, testing::ValuesIn(bad_files()), test_n
 
 TEST(BadFiles, HaveNoExpectationWithoutAFile) {
   for (const auto& entry : fs::directory_iterator(fs::path(DOPPLER_TEST_DATA) / "bad")) {
-    const bool orphan = entry.path().extension() == kExpected && !fs::exists(fs::path(entry.path()).replace_extension());
+    const bool orphan =
+        entry.path().extension() == kExpected && !fs::exists(fs::path(entry.path()).replace_extension());
     EXPECT_FALSE(orphan) << entry.path();
   }
 }

@@ -365,7 +365,10 @@ TEST(DnnPartitioning, ReadsTheCollection) {
 
 TEST(AnyFormat, MayStartWithAByteOrderMarkAndBlankLines) {
   EXPECT_EQ(parse_graph("x", "\xEF\xBB\xBF\n\n" + read_file(good("native_small.json"))).format, "native");
-  EXPECT_EQ(parse_graph("x", "\xEF\xBB\xBF" + read_file(good("stg.stg"))).format, "stg");
+  for (const char* name : {"stg.stg", "published.txt"}) {
+    const Graph graph = parse_graph("x", "\xEF\xBB\xBF\n\n" + read_file(good(name))).graph;
+    EXPECT_EQ(edges_of(graph), edges_of(read_graph(good(name)).graph)) << name;
+  }
 }
 
 TEST(AnyFormat, MayHaveWindowsLineEnds) {

@@ -19,7 +19,7 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-// Each of these files has one wrong digit in its list of targets; its twin with op kinds (gdp_…) is intact.
+// Each of these files has one wrong number in its list of targets; its twin with op kinds (gdp_…) is intact.
 // Sizes and edge together single the file out.
 struct Damage {
   std::size_t ops, edges;
@@ -121,6 +121,7 @@ std::vector<Edge> merge_duplicates(std::vector<Edge>& edges) {
 LoadedGraph parse_published_txt(const std::string& where, std::string_view content,
                                 const ReadOptions& options) {
   formats::TextReader reader(where, content, kSeparators);
+  reader.skip_to_content();
   formats::TextLine first = reader.next_line("the number of nodes");
   const std::uint64_t nodes = first.integer("the number of nodes");
   first.expect_end();
