@@ -71,7 +71,7 @@ const std::map<std::string, std::string> kDefects = {
     {"no_devices", ": 0 devices; required 1 to 1024"},
     {"no_format", ": no 'format'; required \"doppler-machine\""},
     {"no_version", ": no 'version'; required 1"},
-    {"repeated_key", ": an object repeats a key; required each key once"},
+    {"repeated_key", ": key \"version\" twice in one object; required each key once"},
     {"rate_without_value", ": devices[0]: rates[0]: no 'flops_per_second'; required a number"},
     {"too_many_devices", ": 1025 devices; required 1 to 1024"},
     {"truncated", ": not JSON ("},
