@@ -14,37 +14,65 @@
 namespace doppler {
 namespace {
 
-constexpr OpId kMostOps = 400;              // larger graphs are not searched: a proof is out of reach
-constexpr std::uint64_t kMovesPerOp = 500;  // of the local search: enough for graphs that can be searched
-constexpr std::uint64_t kMostMoves = 50'000;
+constexpr OpId kMostOps = 400;                // larger graphs are not searched: a proof is out of reach
+constexpr std::uint64_t kMovesPerOp = 2'000;  // of the local search: enough for graphs that can be searched
+constexpr std::uint64_t kMostMoves = 200'000;
+constexpr std::size_t kMemory = 200;  // of the local search, in moves
 
 bool ranked(const Problem& problem) {
   return problem.rules().discipline == Discipline::priority ||
          problem.rules().discipline == Discipline::ordered;
 }
 
-// Random moves of a unit, or exchanges of two ranks, that make nothing worse.
+// Moves a random unit to a random device; or exchanges two units; or moves one to where an input comes from.
+void move_randomly(const Problem& problem, Rng& rng, Placement& placement) {
+  const Graph& graph = problem.graph();
+  const auto pick = [&](auto list) { return list[rng.below(static_cast<std::uint32_t>(list.size()))]; };
+  const auto move = [&](OpId op, DeviceId device) {
+    if (!problem.allows(op, device)) return;
+    for (const OpId member : problem.unit(op)) placement.device_of_op[member] = device;
+  };
+  const OpId op = rng.below(problem.op_count());
+  const DeviceId device = placement.device_of_op[op];
+  switch (rng.below(3)) {
+    case 0:
+      move(op, pick(problem.devices(op)));
+      break;
+    case 1: {
+      const OpId other = rng.below(problem.op_count());
+      move(op, placement.device_of_op[other]);
+      move(other, device);
+      break;
+    }
+    default:
+      if (!graph.inputs(op).empty())
+        move(op, placement.device_of_op[graph.producer(pick(graph.inputs(op)))]);
+  }
+}
+
+// Late-acceptance hill climbing (Burke and Bykov 2017): a change stays if it is no worse than the placement
+// was kMemory steps ago.
 void improve_locally(const Problem& problem, std::uint64_t seed, Seconds bound, SearchRecord& record) {
   const OpId n = problem.op_count();
   Rng rng(seed);
   Placement current = record.placement();
-  Seconds value = record.makespan();
   if (ranked(problem) && current.priority.empty()) current.priority = default_priority(problem.costs());
+  Seconds value = record.simulate(current);
+  std::vector<Seconds> earlier(kMemory, value);
   const std::uint64_t moves = std::min(kMovesPerOp * n, kMostMoves);
   for (std::uint64_t i = 0; i < moves && !record.beats(bound) && !record.exhausted(); ++i) {
     Placement next = current;
     if (ranked(problem) && rng.below(2) == 0) {
       std::swap(next.priority[rng.below(n)], next.priority[rng.below(n)]);
     } else {
-      const OpId op = rng.below(n);
-      const auto devices = problem.devices(op);
-      const DeviceId device = devices[rng.below(static_cast<std::uint32_t>(devices.size()))];
-      for (const OpId member : problem.unit(op)) next.device_of_op[member] = device;
+      move_randomly(problem, rng, next);
     }
     const Seconds next_value = record.simulate(next);
-    if (next_value > value) continue;
-    value = next_value;
-    current = std::move(next);
+    if (next_value <= value || next_value <= earlier[i % kMemory]) {
+      value = next_value;
+      current = std::move(next);
+    }
+    earlier[i % kMemory] = value;
   }
 }
 

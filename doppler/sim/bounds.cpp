@@ -22,10 +22,9 @@ namespace {
 
 // The time of a bound grows with these; on one core of a current computer each stands for about a quarter
 // second.
-constexpr std::size_t kAncestorVisits = 4'000'000;  // per direction: op count times ancestors looked at
+constexpr std::size_t kAncestorVisits = 1'600'000;  // per direction: op count times ancestors looked at
 constexpr std::size_t kFewestAncestors = 16;        // fewer are not worth the trouble
-constexpr std::size_t kDestructiveVisits =
-    250'000;  // op count squared, above which no contradiction is tried
+constexpr std::size_t kDestructiveOps = 500;        // in larger graphs no contradiction is tried
 constexpr int kDestructiveAttempts = 16;
 
 void improve(LowerBound& best, Seconds value, LowerBound::Kind kind) {
@@ -44,10 +43,13 @@ bool integral(const Problem& problem) {
   for (OpId op = 0; op < problem.op_count(); ++op)
     for (const DeviceId device : problem.devices(op))
       if (!add(costs.op_time(op, device))) return false;
+  std::vector<std::pair<DeviceId, DeviceId>> links(costs.link_classes());  // one of each class
+  for (DeviceId src = 0; src < problem.device_count(); ++src)
+    for (DeviceId dst = 0; dst < problem.device_count(); ++dst)
+      if (src != dst) links[costs.link_class(src, dst)] = {src, dst};
   for (TensorId tensor = 0; tensor < problem.graph().tensor_count(); ++tensor)
-    for (DeviceId src = 0; src < problem.device_count(); ++src)
-      for (DeviceId dst = 0; dst < problem.device_count(); ++dst)
-        if (!add(costs.transfer_time(tensor, src, dst))) return false;
+    for (const auto& [src, dst] : links)
+      if (!add(costs.transfer_time(tensor, src, dst))) return false;
   return true;
 }
 
@@ -89,7 +91,7 @@ LowerBound lower_bound(const Problem& problem) {
   for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
   improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
 
-  if (n * n <= kDestructiveVisits)
+  if (n <= kDestructiveOps)
     improve(best, destructive_bound(relaxation, head, tail, best.value, kDestructiveAttempts),
             LowerBound::Kind::contradiction);
   if (integral(problem)) best.value = std::ceil(best.value);
