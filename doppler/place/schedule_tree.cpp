@@ -57,8 +57,7 @@ struct Undo {
 
 class ScheduleTree {
  public:
-  ScheduleTree(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-               SearchRecord& record);
+  ScheduleTree(const Problem& problem, const Consequences& known, SearchRecord& record);
   Seconds search();
 
  private:
@@ -81,7 +80,8 @@ class ScheduleTree {
   const Problem& problem_;
   const Graph& graph_;
   const Costs& costs_;
-  std::span<const Seconds> head_, tail_;
+  const std::vector<Seconds>&head_, &tail_;
+  const ClusterMembers clusters_;
   SearchRecord& record_;
   const bool work_conserving_, first_come_, prunes_by_dominance_;
   std::vector<std::uint32_t> device_kind_;
@@ -111,13 +111,13 @@ class ScheduleTree {
   DominanceTable dominance_;
 };
 
-ScheduleTree::ScheduleTree(const Problem& problem, std::span<const Seconds> head,
-                           std::span<const Seconds> tail, SearchRecord& record)
+ScheduleTree::ScheduleTree(const Problem& problem, const Consequences& known, SearchRecord& record)
     : problem_(problem),
       graph_(problem.graph()),
       costs_(problem.costs()),
-      head_(head),
-      tail_(tail),
+      head_(known.head),
+      tail_(known.tail),
+      clusters_(known.cluster),
       record_(record),
       work_conserving_(problem.rules().discipline != Discipline::ordered &&
                        problem.rules().links == Links::free),
@@ -177,10 +177,10 @@ bool ScheduleTree::depends_on_last(OpId op) const {
   return false;
 }
 
-// Whether the op may go there at all: its unit, symmetry, resident memory.
+// Whether the op may go there at all: its cluster, symmetry, resident memory.
 bool ScheduleTree::device_open(OpId op, DeviceId device) const {
-  for (const OpId member : problem_.unit(op))
-    if (scheduled_[member] && device_[member] != device) return false;
+  for (const OpId member : clusters_.of(op))
+    if (!problem_.allows(member, device) || (scheduled_[member] && device_[member] != device)) return false;
   const Bytes capacity = problem_.machine().device(device).memory;
   if (capacity > 0 && resident_[device] + graph_.parameter_bytes(op) > capacity) return false;
   if (load_[device] > 0) return true;
@@ -301,7 +301,7 @@ bool ScheduleTree::dominated() {
     if (!scheduled_[op]) continue;
     node.scheduled.push_back(op);
     bool matters = readers_left_[op] > 0 || op == last_op_;
-    for (const OpId member : problem_.unit(op)) matters = matters || !scheduled_[member];
+    for (const OpId member : clusters_.of(op)) matters = matters || !scheduled_[member];
     if (!matters) continue;
     std::uint32_t& l = label[device_[op]];
     if (l == 0) {
@@ -393,9 +393,8 @@ Seconds ScheduleTree::search() {
 
 }  // namespace
 
-Seconds search_schedules(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-                         SearchRecord& record) {
-  return ScheduleTree(problem, head, tail, record).search();
+Seconds search_schedules(const Problem& problem, const Consequences& known, SearchRecord& record) {
+  return ScheduleTree(problem, known, record).search();
 }
 
 }  // namespace doppler

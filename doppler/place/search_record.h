@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "doppler/place/method.h"
@@ -13,7 +14,7 @@ namespace doppler {
 class SearchRecord {
  public:
   SearchRecord(const Problem& problem, const MethodOptions& options)
-      : problem_(problem), options_(options), simulator_(problem) {}
+      : problem_(problem), options_(options), simulator_(problem), grain_(integer_times(problem) ? 1 : 0) {}
 
   // The makespan, infinite if the placement does not fit in memory; keeps the best.
   Seconds simulate(const Placement& placement);
@@ -23,8 +24,10 @@ class SearchRecord {
   Seconds makespan() const { return makespan_; }  // infinite: nothing found yet
   const Placement& placement() const { return placement_; }
   std::uint64_t evaluations() const { return evaluations_; }
+  // The longest makespan that would be better.
+  Seconds next_better() const { return makespan_ - grain_; }
   // True if nothing better can come from a branch with this lower bound, rounding aside.
-  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - kRounding); }
+  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - kRounding) || bound > next_better(); }
 
  private:
   static constexpr double kRounding = 1e-12;
@@ -33,10 +36,25 @@ class SearchRecord {
   const Problem& problem_;
   const MethodOptions& options_;
   Simulator simulator_;
+  Seconds grain_;  // all makespans are multiples of it; 0: unknown
   Placement placement_;
   Seconds makespan_ = Costs::kNever;
   std::uint64_t evaluations_ = 0;
   bool exhausted_ = false;
+};
+
+// The ops of each cluster (see Consequences), ascending.
+class ClusterMembers {
+ public:
+  explicit ClusterMembers(std::span<const std::uint32_t> cluster)
+      : cluster_(cluster.begin(), cluster.end()), members_(cluster.size()) {
+    for (OpId op = 0; op < cluster_.size(); ++op) members_[cluster_[op]].push_back(op);
+  }
+  std::span<const OpId> of(OpId op) const { return members_[cluster_[op]]; }
+
+ private:
+  std::vector<std::uint32_t> cluster_;
+  std::vector<std::vector<OpId>> members_;
 };
 
 // What an unfinished depth-first search has proved: the least bound among the children, at every depth from

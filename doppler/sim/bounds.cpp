@@ -31,8 +31,25 @@ void improve(LowerBound& best, Seconds value, LowerBound::Kind kind) {
   if (value > best.value) best = {value, kind};
 }
 
-// True if all times are integers, so that the makespan is one too, and sums of them are exact.
-bool integral(const Problem& problem) {
+}  // namespace
+
+std::string_view to_string(LowerBound::Kind kind) {
+  switch (kind) {
+    case LowerBound::Kind::work:
+      return "work";
+    case LowerBound::Kind::critical_path:
+      return "critical_path";
+    case LowerBound::Kind::communication:
+      return "communication";
+    case LowerBound::Kind::interval:
+      return "interval";
+    case LowerBound::Kind::contradiction:
+      return "contradiction";
+  }
+  throw InternalError("unknown kind of lower bound");
+}
+
+bool integer_times(const Problem& problem) {
   constexpr double kExact = 0x1.0p50;  // with room for a factor of slots
   const Costs& costs = problem.costs();
   double total = 0;
@@ -51,24 +68,6 @@ bool integral(const Problem& problem) {
     for (const auto& [src, dst] : links)
       if (!add(costs.transfer_time(tensor, src, dst))) return false;
   return true;
-}
-
-}  // namespace
-
-std::string_view to_string(LowerBound::Kind kind) {
-  switch (kind) {
-    case LowerBound::Kind::work:
-      return "work";
-    case LowerBound::Kind::critical_path:
-      return "critical_path";
-    case LowerBound::Kind::communication:
-      return "communication";
-    case LowerBound::Kind::interval:
-      return "interval";
-    case LowerBound::Kind::contradiction:
-      return "contradiction";
-  }
-  throw InternalError("unknown kind of lower bound");
 }
 
 LowerBound lower_bound(const Problem& problem) {
@@ -94,7 +93,7 @@ LowerBound lower_bound(const Problem& problem) {
   if (n <= kDestructiveOps)
     improve(best, destructive_bound(relaxation, head, tail, best.value, kDestructiveAttempts),
             LowerBound::Kind::contradiction);
-  if (integral(problem)) best.value = std::ceil(best.value);
+  if (integer_times(problem)) best.value = std::ceil(best.value);
   return best;
 }
 

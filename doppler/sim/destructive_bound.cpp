@@ -39,6 +39,15 @@ class Refutation {
         tail_(tail),
         limit_(makespan * (1 + kTolerance)) {}
 
+  Consequences consequences() {
+    Consequences result;
+    result.contradiction = succeeds();
+    result.head = std::move(head_);
+    result.tail = std::move(tail_);
+    result.cluster = std::move(forward_.cluster);
+    return result;
+  }
+
   bool succeeds() {
     for (int round = 0; round < kRounds; ++round) {
       const double before = progress();
@@ -164,6 +173,11 @@ class Refutation {
 };
 
 }  // namespace
+
+Consequences assume_makespan(const Relaxation& relaxation, const std::vector<Seconds>& head,
+                             const std::vector<Seconds>& tail, Seconds makespan) {
+  return Refutation(relaxation, head, tail, makespan).consequences();
+}
 
 Seconds destructive_bound(const Relaxation& relaxation, const std::vector<Seconds>& head,
                           const std::vector<Seconds>& tail, Seconds known, int attempts) {

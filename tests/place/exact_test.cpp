@@ -69,13 +69,15 @@ TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
     const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
     const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"), 0, 1 + rng.below(2));
     const Costs costs(graph, machine);
-    const std::vector<Seconds> zeros(graph.op_count(), 0.0);
+    Consequences nothing;
+    nothing.head = nothing.tail = std::vector<Seconds>(graph.op_count(), 0.0);
+    for (OpId op = 0; op < graph.op_count(); ++op) nothing.cluster.push_back(op);
     const MethodOptions options = no_deadline();
     for (const Discipline discipline : kDisciplines) {
       const Problem problem(costs, rules_of(discipline));
       SearchRecord record(problem, options);
       const Seconds optimum = best_by_brute_force(problem);
-      EXPECT_EQ(search_schedules(problem, zeros, zeros, record), optimum) << label(i, problem.rules());
+      EXPECT_EQ(search_schedules(problem, nothing, record), optimum) << label(i, problem.rules());
       EXPECT_EQ(record.makespan(), optimum) << label(i, problem.rules());
     }
   }
