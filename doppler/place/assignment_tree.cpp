@@ -123,7 +123,7 @@ Seconds AssignmentTree::search() {
       continue;
     }
     if (record_.exhausted()) return least_open_bound(children_, next_child_, depth, record_.makespan());
-    record_.count_node();
+    record_.count();
     const Child child = children_[depth][next_child_[depth]++];
     if (record_.beats(child.bound)) continue;
     assign(leaders_[depth], child.device);

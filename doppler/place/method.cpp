@@ -1,9 +1,10 @@
 #include "doppler/place/method.h"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 
 #include "doppler/base/error.h"
+#include "doppler/place/anneal.h"
 #include "doppler/place/cpop.h"
 #include "doppler/place/critical_path.h"
 #include "doppler/place/enumerative.h"
@@ -12,6 +13,7 @@
 #include "doppler/place/heft.h"
 #include "doppler/place/memory_greedy.h"
 #include "doppler/place/metis.h"
+#include "doppler/place/portfolio.h"
 #include "doppler/place/random.h"
 #include "doppler/place/round_robin.h"
 #include "doppler/place/single.h"
@@ -32,6 +34,8 @@ std::span<const Method> methods() {
       {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
        enumerative},
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
+      {"anneal", "simulated annealing over devices and priorities", true, anneal},
+      {"auto", "all cheap methods, then annealing from the best of them", true, portfolio},
       {"exact", "branch and bound; proves the best for small graphs", true, exact},
   };
   return kMethods;
@@ -49,7 +53,9 @@ const Method& method_by_name(std::string_view name) {
 Result place(const Problem& problem, const Method& method, const MethodOptions& options,
              const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
-  Proposal proposal = method.run(problem, options);
+  MethodOptions with_bound = options;
+  with_bound.known_bound = std::max(options.known_bound, bound.value);
+  Proposal proposal = method.run(problem, with_bound);
   Result result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   verify(problem, proposal.placement);

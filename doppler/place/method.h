@@ -21,8 +21,9 @@ struct Progress {
 struct MethodOptions {
   Budget budget = Budget::for_time(10.0);
   std::uint64_t seed = 0;
-  unsigned threads = 1;    // never changes the result, only how soon it is there
-  bool published = false;  // critical_path: with the defects of the published code, for parity
+  unsigned threads = 1;     // never changes the result, only how soon it is there
+  Seconds known_bound = 0;  // a proven lower bound: a search that reaches it is done
+  bool published = false;   // critical_path: with the defects of the published code, for parity
   std::function<void(const Progress&)> on_progress;  // called now and then, from the calling thread
 };
 

@@ -14,11 +14,14 @@ namespace doppler {
 class SearchRecord {
  public:
   SearchRecord(const Problem& problem, const MethodOptions& options)
-      : problem_(problem), options_(options), simulator_(problem), grain_(integer_times(problem) ? 1 : 0) {}
+      : problem_(problem),
+        options_(options),
+        simulator_(problem),
+        grain_(problem.rules().noise == 0 && integer_times(problem) ? 1 : 0) {}
 
   // The makespan, infinite if the placement does not fit in memory; keeps the best.
   Seconds simulate(const Placement& placement);
-  void count_node() { count(); }
+  void count(std::uint64_t evaluations = 1);
   bool exhausted() const { return exhausted_; }
 
   Seconds makespan() const { return makespan_; }  // infinite: nothing found yet
@@ -26,12 +29,14 @@ class SearchRecord {
   std::uint64_t evaluations() const { return evaluations_; }
   // The longest makespan that would be better.
   Seconds next_better() const { return makespan_ - grain_; }
-  // True if nothing better can come from a branch with this lower bound, rounding aside.
-  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - kRounding) || bound > next_better(); }
+  // True if nothing better can come from a branch with this lower bound; exact for integer times, otherwise
+  // up to rounding.
+  bool beats(Seconds bound) const {
+    return grain_ > 0 ? bound > next_better() : bound >= makespan_ * (1 - kRounding);
+  }
 
  private:
-  static constexpr double kRounding = 1e-12;
-  void count();
+  static constexpr double kRounding = 1e-11;
 
   const Problem& problem_;
   const MethodOptions& options_;

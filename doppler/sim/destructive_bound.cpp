@@ -1,9 +1,8 @@
 // Assume that some execution takes at most T and derive consequences until nothing follows or a contradiction
 // appears; a contradiction proves that every execution takes longer than T. The consequences:
 //
-// (a) An op starts in [head, T - tail - work]. If HeadFinder shows that u on another device than v would make
-// v
-//     start later than that, u and v share a device: their clusters merge.
+// (a) An op starts in [head, T - tail - work]. If HeadFinder shows that v would start later than that were u
+//     on another device, then u and v share a device: their clusters merge.
 // (b) A cluster runs on one device, so its preemptive one-device bound is at most T.
 // (c) If two clusters together violate (b), they are on different devices: arcs between them certainly cost
 //     their delay. More clusters that are pairwise apart than devices are a contradiction.

@@ -30,14 +30,18 @@ void add_tensor_events(const Graph& graph, TensorId tensor,
       if (run_of_op[consumer]->device == device) at_least = std::max(at_least, run_of_op[consumer]->end);
     return at_least;
   };
+  // A life of no length takes no memory: its release would be counted before it.
+  const auto live = [&](DeviceId device, Seconds from, Seconds to) {
+    if (from == to) return;
+    events.push_back({from, device, true, bytes, producer});
+    events.push_back({to, device, false, bytes, producer});
+  };
   Seconds released = graph.consumers(tensor).empty() ? kForever : last_use(produced.device, produced.end);
   for (const Timeline::Transfer& move : moves) {
     released = std::max(released, move.end);
-    events.push_back({move.start, move.dst, true, bytes, producer});
-    events.push_back({last_use(move.dst, move.end), move.dst, false, bytes, producer});
+    live(move.dst, move.start, last_use(move.dst, move.end));
   }
-  events.push_back({produced.start, produced.device, true, bytes, producer});
-  events.push_back({released, produced.device, false, bytes, producer});
+  live(produced.device, produced.start, released);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "doppler/base/error.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/place/schedule_tree.h"
-#include "tests/place/world.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {
@@ -86,18 +85,11 @@ TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
 TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
   Rng rng(2);
   for (int i = 0; i < 150; ++i) {
-    SmallGraph small = random_small_graph(rng, 5);
-    for (auto& times : small.times)
-      if (rng.below(2) == 0) times["b"] = rng.below(10);
-    if (rng.below(2) == 0) small.groups = {"g", "", "g", "", ""};
-    std::vector<Pin> pins;
-    if (rng.below(2) == 0) pins.push_back({rng.below(5), rng.below(2)});
-    const Graph graph = small.build();
-    const Machine machine = machine_of({"a", "b"}, 0, 1 + rng.below(2));
-    const Costs costs(graph, machine);
+    const MixedProblem mixed = random_mixed_problem(rng);
+    const Costs costs(mixed.graph, mixed.machine);
     for (const Discipline discipline : kDisciplines) {
       for (const Links links : {Links::free, Links::channels})
-        expect_optimum(Problem(costs, rules_with(discipline, links), pins),
+        expect_optimum(Problem(costs, rules_with(discipline, links), mixed.pins),
                        label(i, rules_with(discipline, links)));
     }
   }
