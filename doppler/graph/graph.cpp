@@ -24,6 +24,9 @@ void check_cost(const std::string& where, const std::string& op, std::string_vie
                                  kLargestCost));
 }
 
+// "-0" passes for a cost; as 0 it survives being written and read.
+double unsigned_zero(double value) { return value + 0.0; }
+
 // One cycle among the ops that a topological sort could not remove.
 std::vector<OpId> find_cycle(const Graph& graph, const std::vector<std::uint32_t>& pending) {
   OpId op = 0;
@@ -86,14 +89,14 @@ OpId GraphBuilder::add_op(OpSpec spec) {
   check_op(spec);
   graph_.kind_.push_back(labels_.id_of(spec.kind, graph_.labels_));
   graph_.dtype_.push_back(labels_.id_of(spec.dtype, graph_.labels_));
-  graph_.flops_.push_back(spec.flops);
+  graph_.flops_.push_back(unsigned_zero(spec.flops));
   graph_.bytes_read_.push_back(spec.bytes_read);
   graph_.bytes_written_.push_back(spec.bytes_written);
   graph_.parameter_bytes_.push_back(spec.parameter_bytes);
   for (const auto& [type, time] : spec.explicit_times) {
     std::vector<Seconds>& column = time_columns_[type];
     column.resize(id, std::numeric_limits<Seconds>::quiet_NaN());
-    column.push_back(time);
+    column.push_back(unsigned_zero(time));
   }
   if (!spec.group.empty()) {
     graph_.group_.resize(id, Graph::kNoGroup);
@@ -127,7 +130,7 @@ TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seco
   const std::string& name = graph_.name(producer);
   check_cost(where_, name, "a tensor with bytes", static_cast<double>(bytes));
   if (explicit_transfer) check_cost(where_, name, "a tensor with transfer time", *explicit_transfer);
-  tensors_.push_back({producer, bytes, explicit_transfer.value_or(-1.0)});
+  tensors_.push_back({producer, bytes, explicit_transfer ? unsigned_zero(*explicit_transfer) : -1.0});
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 

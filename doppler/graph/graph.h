@@ -20,7 +20,7 @@ inline constexpr double kLargestCost = 1e18;
 
 // What a builder is told about one op.
 struct OpSpec {
-  std::string name;           // unique; empty: "op<id>"
+  std::string name = {};      // unique; empty: "op<id>"
   std::string kind = "op";    // e.g. "matmul"; machines may have a rate per kind
   std::string dtype = "f32";  // machines may have a rate per dtype
   Flops flops = 0;
@@ -28,9 +28,9 @@ struct OpSpec {
   Bytes bytes_written = 0;
   Bytes parameter_bytes = 0;  // resident on the op's device for the whole run
   // Measured or published time by device type; "*" is any type. Infinity: the op cannot run on that type.
-  std::map<std::string, Seconds> explicit_times;
+  std::map<std::string, Seconds> explicit_times = {};
   // Ops with the same colocation group share a device. Empty: none.
-  std::string group;
+  std::string group = {};
 };
 
 // An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of

@@ -13,8 +13,8 @@ namespace doppler {
 namespace {
 
 // The paper works on expressions, whose shards are known; a graph has no expression ids. What we take for a
-// meta-op are the ops of one depth, kind and cost, in id order: shards of one operation agree in all three,
-// unrelated ops of the same layer may too, and are then spread together.
+// meta-op are the ops of one depth and kind, in id order: shards of one operation agree in both, unrelated
+// ops of the same depth may too, and are then spread together.
 //
 // The shards are dealt out in rounds of one per device. A round is a one-to-one map of shards to devices, and
 // the paper enumerates all permutations for the one with the least transfer time; cost is additive, so the
@@ -33,9 +33,7 @@ class Enumerative {
 
   Placement run() && {
     const std::vector<std::uint32_t> depth = depths(graph_);
-    const auto key = [&](OpId op) {
-      return std::tuple(depth[op], graph_.kind_id(op), problem_.costs().mean_time(op));
-    };
+    const auto key = [&](OpId op) { return std::tuple(depth[op], graph_.kind_id(op)); };
     std::vector<OpId> order(problem_.op_count());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return key(a) < key(b); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "doppler/base/error.h"
+#include "doppler/base/rng.h"
 #include "doppler/place/assignment_tree.h"
 #include "doppler/place/portfolio.h"
 #include "doppler/place/schedule_tree.h"
@@ -12,10 +13,12 @@ namespace doppler {
 namespace {
 
 constexpr OpId kMostOps = 400;  // larger graphs are not searched: a proof is out of reach
-// What the first placement may cost; the rest is for the proof.
-constexpr double kStartShare = 0.3;
-constexpr std::uint64_t kStartPerOp = 2'000;
-constexpr std::uint64_t kMostStart = 200'000;
+// What the first placement may cost, and what is spent on making it better; the rest is for the proof.
+constexpr double kStartShare = 0.2;
+constexpr std::uint64_t kStartPerOp = 500;
+constexpr std::uint64_t kMovesPerOp = 2'000;
+constexpr std::uint64_t kMostMoves = 200'000;
+constexpr std::size_t kMemory = 200;  // of late acceptance, in moves
 
 // Whether the trees cover the rules, and the graph is small enough to try.
 bool may_search(const Problem& problem) {
@@ -27,21 +30,72 @@ bool ranked(const Problem& problem) {
          problem.rules().discipline == Discipline::ordered;
 }
 
+// Moves a random unit to a random device; or exchanges two units; or moves one to where an input comes from.
+void move_randomly(const Problem& problem, Rng& rng, Placement& placement) {
+  const Graph& graph = problem.graph();
+  const auto pick = [&](auto list) { return list[rng.below(static_cast<std::uint32_t>(list.size()))]; };
+  const auto move = [&](OpId op, DeviceId device) {
+    if (!problem.allows(op, device)) return;
+    for (const OpId member : problem.unit(op)) placement.device_of_op[member] = device;
+  };
+  const OpId op = rng.below(problem.op_count());
+  const DeviceId device = placement.device_of_op[op];
+  switch (rng.below(3)) {
+    case 0:
+      move(op, pick(problem.devices(op)));
+      break;
+    case 1: {
+      const OpId other = rng.below(problem.op_count());
+      move(op, placement.device_of_op[other]);
+      move(other, device);
+      break;
+    }
+    default:
+      if (!graph.inputs(op).empty()) move(op, placement.device_of_op[graph.producer(pick(graph.inputs(op)))]);
+  }
+}
+
+// Late-acceptance hill climbing (Burke and Bykov 2017): a change stays if it is no worse than the placement
+// was kMemory steps ago. Exchanges balance devices to the last op, where annealing stops just short of it.
+void balance(const Problem& problem, std::uint64_t seed, Seconds bound, SearchRecord& record) {
+  const OpId n = problem.op_count();
+  Rng rng(seed);
+  Placement current = record.placement();
+  if (ranked(problem) && current.priority.empty()) current.priority = default_priority(problem.costs());
+  Seconds value = record.simulate(current);
+  std::vector<Seconds> earlier(kMemory, value);
+  const std::uint64_t moves = std::min(kMovesPerOp * n, kMostMoves);
+  for (std::uint64_t i = 0; i < moves && !record.beats(bound) && !record.exhausted(); ++i) {
+    Placement next = current;
+    if (ranked(problem) && rng.below(2) == 0) {
+      std::swap(next.priority[rng.below(n)], next.priority[rng.below(n)]);
+    } else {
+      move_randomly(problem, rng, next);
+    }
+    const Seconds next_value = record.simulate(next);
+    if (next_value <= value || next_value <= earlier[i % kMemory]) {
+      value = next_value;
+      current = std::move(next);
+    }
+    earlier[i % kMemory] = value;
+  }
+}
+
 void find_first_placement(const Problem& problem, const MethodOptions& options, Seconds bound,
                           SearchRecord& record) {
   MethodOptions start = options;
   start.known_bound = bound;
   start.on_progress = nullptr;
-  start.budget =
-      options.budget.share(kStartShare).at_most(std::min(kStartPerOp * problem.op_count(), kMostStart));
+  start.budget = options.budget.share(kStartShare).at_most(kStartPerOp * problem.op_count());
   try {
     Proposal proposal = portfolio(problem, start);
     proposal.placement.cause_of_op.clear();
     record.count(proposal.evaluations);
     record.simulate(proposal.placement);
   } catch (const InfeasibleError&) {
-    // Heuristics found nothing that fits in memory; the search may.
+    return;  // heuristics found nothing that fits in memory; the search may
   }
+  balance(problem, options.seed, bound, record);
 }
 
 // What holds for every execution that is better than the record.

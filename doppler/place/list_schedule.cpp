@@ -15,7 +15,7 @@ ListSchedule::ListSchedule(const Problem& problem)
       start_(problem.op_count(), 0.0),
       end_(problem.op_count(), 0.0) {
   for (DeviceId id = 0; id < problem.device_count(); ++id)
-    slots_.emplace_back(std::max(1u, problem.machine().device(id).slots));
+    slots_.emplace_back(problem.machine().device(id).slots);
   placement_.device_of_op.resize(problem.op_count());
   placement_.cause_of_op.resize(problem.op_count(), Cause::chosen);
   sequence_.reserve(problem.op_count());

@@ -194,8 +194,8 @@ Proposal fit_in_memory(const Problem& problem, Proposal proposal) {
   check_units(problem);
   const auto attempt = [&](Placement placement) {
     proposal.placement = std::move(placement);
-    for (OpId op = 0; op < problem.op_count(); ++op)
-      proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::memory);
+    for (Cause& cause : proposal.placement.cause_of_op)
+      if (cause == Cause::chosen || cause == Cause::fill_order) cause = Cause::memory;
     return !Repair(problem, sizes, proposal).run(simulator);
   };
   if (attempt(fill_by_memory(problem))) return proposal;

@@ -34,9 +34,9 @@ std::span<const Method> methods() {
       {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
        enumerative},
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
+      {"exact", "branch and bound; proves the best for small graphs", true, exact},
       {"anneal", "simulated annealing over devices and priorities", true, anneal},
       {"auto", "all cheap methods, then annealing from the best of them", true, portfolio},
-      {"exact", "branch and bound; proves the best for small graphs", true, exact},
   };
   return kMethods;
 }

@@ -229,8 +229,8 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
   options[METIS_OPTION_SEED] = static_cast<idx_t>(seed >> 33);
   std::vector<idx_t> side(static_cast<std::size_t>(graph.vertices), 0);
   idx_t parts = 2, cut = 0;
-  // METIS draws from rand(), which belongs to the whole process: seeded at each call, so a call repeats
-  // itself as long as no other thread draws in between.
+  // METIS draws from rand(), which belongs to the whole process and is seeded at each call: a call repeats
+  // itself if no other thread draws meanwhile, and the lock keeps our own apart.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const int status = METIS_PartGraphRecursive(&graph.vertices, &graph.constraints, graph.begin.data(),

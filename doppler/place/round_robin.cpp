@@ -10,20 +10,17 @@ Proposal round_robin(const Problem& problem, const MethodOptions&) {
   StaticMemory memory(problem);
   DeviceId next = 0;
   for_each_unit(problem, [&](OpId op) {
-    const auto usable = [&](DeviceId device) {
-      return problem.allows(op, device) && memory.fits(op, device);
-    };
-    DeviceId tried = 0;
-    DeviceId device = next;
-    while (tried < problem.device_count() && !usable(device)) {
-      device = (device + 1) % problem.device_count();
-      ++tried;
+    DeviceId tried = 0, device = next;
+    bool passed_full = false;
+    for (; tried < problem.device_count(); ++tried, device = (device + 1) % problem.device_count()) {
+      if (!problem.allows(op, device)) continue;
+      if (memory.fits(op, device)) break;
+      passed_full = true;
     }
-    const bool full = tried == problem.device_count();
-    if (full) device = memory.least_excess(op);
+    if (tried == problem.device_count()) device = memory.least_excess(op);
     next = (device + 1) % problem.device_count();
     memory.add(op, device);
-    assign_unit(problem, placement, op, device, full ? Cause::memory : Cause::chosen);
+    assign_unit(problem, placement, op, device, passed_full ? Cause::memory : Cause::chosen);
   });
   return fit_in_memory(problem, {std::move(placement)});
 }

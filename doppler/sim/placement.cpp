@@ -74,8 +74,10 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
   nlohmann::ordered_json file = {{"format", kFormat},
                                  {"version", kVersion},
                                  {"method", provenance.method},
+                                 {"winner", provenance.winner},
+                                 {"doppler", provenance.version},
+                                 {"budget", provenance.budget},
                                  {"seed", provenance.seed},
-                                 {"seconds", provenance.seconds},
                                  {"evaluations", provenance.evaluations},
                                  {"graph", provenance.graph},
                                  {"machine", provenance.machine},
@@ -89,7 +91,8 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
     auto& causes = file["causes"] = nlohmann::ordered_json::array();
     for (const Cause cause : placement.cause_of_op) causes.push_back(to_string(cause));
   }
-  return file.dump() + "\n";
+  // Names and paths need not be UTF-8.
+  return file.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,

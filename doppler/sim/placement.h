@@ -42,10 +42,12 @@ std::vector<std::uint32_t> ranks_of(const std::vector<double>& values);
 std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 
 // Who made a placement and what it is worth: what placement files carry beside the assignment.
+// Nothing in it depends on the clock: the same seed and evaluations give the same bytes.
 struct Provenance {
   std::string method;
+  std::string winner;           // auto: the method that found it; otherwise equal to method
+  std::string version, budget;  // of the program; "10 s" or "1000 evaluations"
   std::uint64_t seed = 0;
-  Seconds seconds = 0;            // wall-clock time the method took
   std::uint64_t evaluations = 0;  // simulations it used; with the seed, enough to repeat it exactly
   std::string graph, machine, discipline, links;
   Seconds makespan = 0, lower_bound = 0;

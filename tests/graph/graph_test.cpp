@@ -199,6 +199,19 @@ TEST(ABuilder, RefusesCostsThatAreNegativeHugeOrNotANumber) {
   EXPECT_THROW(builder.add_tensor(0, ~Bytes{0}), InputError);
 }
 
+TEST(ABuilder, TakesNegativeZeroForZero) {
+  GraphBuilder builder("file");
+  OpSpec spec;
+  spec.flops = -0.0;
+  spec.explicit_times["*"] = -0.0;
+  builder.add_op(spec);
+  builder.add_tensor(0, 0, -0.0);
+  const Graph graph = std::move(builder).build();
+  EXPECT_FALSE(std::signbit(graph.flops(0)));
+  EXPECT_FALSE(std::signbit(graph.explicit_time(0, 0)));
+  EXPECT_FALSE(std::signbit(*graph.explicit_transfer(0)));
+}
+
 TEST(ABuilder, RefusesAnEmptyGraphEqualNamesAndDuplicateEdges) {
   EXPECT_EQ(error_of(GraphBuilder("file")), "file: the graph has no ops; required at least one");
   GraphBuilder twins("file");

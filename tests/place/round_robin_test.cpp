@@ -17,17 +17,18 @@ TEST(RoundRobin, DealsOpsInTopologicalOrder) {
 
 TEST(RoundRobin, PassesOverDevicesThatAreNotAllowedOrFull) {
   GraphBuilder builder("weights");
-  for (const Bytes bytes : {10, 10, 10, 1, 1}) {
+  for (const Bytes bytes : {10, 10, 1, 2}) {
     OpSpec op;
     op.explicit_times["*"] = 1;
     op.parameter_bytes = bytes;
     builder.add_op(std::move(op));
   }
-  // 0 is pinned to 1; then 2, 0; both full ops aside, 3 goes to 1 (11 bytes), 4 to 2 (11 bytes).
+  // 0 is pinned to d1; 1 goes to d2, 2 to d0. 3 would need 12 bytes on d1 and on d2, and 3 on d0.
   const World world(std::move(builder).build(), test::machine_of({"a", "a", "a"}, 11), {}, {{0, 1}});
   const Placement placement = round_robin(world.problem, {}).placement;
-  EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{1, 2, 0, 1, 2}));
-  EXPECT_EQ(placement.cause_of_op.front(), Cause::pinned);
+  EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{1, 2, 0, 0}));
+  EXPECT_EQ(placement.cause_of_op,
+            (std::vector<Cause>{Cause::pinned, Cause::chosen, Cause::chosen, Cause::memory}));
 }
 
 }  // namespace

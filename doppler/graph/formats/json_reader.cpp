@@ -11,103 +11,7 @@ namespace {
 
 // No graph format nests deeper than ten. The limit keeps everything recursive in the library (copying,
 // printing) within the stack, whatever the file holds.
-constexpr int kDeepest = 64;
-
-// Listens to the parser: follows the path of keys, hands out the elements of sections and tells the parser to
-// drop them.
-class SectionListener {
- public:
-  using Event = Json::parse_event_t;
-
-  SectionListener(const std::string& where, std::span<const JsonSection> sections)
-      : where_(where), sections_(sections), seen_(sections.size(), false) {}
-
-  // As the library calls it: `depth` of the value, and the value itself once it is complete. False drops it.
-  bool operator()(int depth, Event event, Json& value) {
-    const auto level = static_cast<std::size_t>(depth);
-    switch (event) {
-      case Event::object_start:
-        start(depth);
-        return true;
-      case Event::array_start:
-        start(depth);
-        if (active_ == nullptr) enter_section(level);
-        return true;
-      case Event::key:
-        // A key at `depth` belongs to the object one level up.
-        path_.resize(level);
-        path_.push_back(value.get<std::string>());
-        ++keys_[level - 1];
-        return true;
-      case Event::object_end:
-        if (value.is_object() && value.size() != keys_[level])
-          throw InputError(
-              fmt::format("{}: an object{} repeats a key; required each key once", where_, path_text(level)));
-        return element(level, value);
-      case Event::array_end:
-        if (active_ != nullptr && level + 1 == element_level_) active_ = nullptr;
-        return element(level, value);
-      case Event::value:
-        return element(level, value);
-    }
-    throw InternalError("unknown JSON event");
-  }
-
- private:
-  void start(int depth) {
-    if (depth >= kDeepest)
-      throw InputError(fmt::format("{}: nested more than {} levels deep; required fewer", where_, kDeepest));
-    const auto level = static_cast<std::size_t>(depth);
-    path_.resize(std::min(path_.size(), level + 1));  // forgets the keys of closed objects
-    keys_.resize(std::max(keys_.size(), level + 1));
-    keys_[level] = 0;
-  }
-
-  // path_[0] stands for the root; path_[i] is the key at depth i, empty inside an array.
-  std::string path_text(std::size_t level) const {
-    std::string text;
-    for (std::size_t i = 1; i <= level && i < path_.size(); ++i)
-      if (!path_[i].empty()) text += (text.empty() ? " in '" : ".") + path_[i];
-    return text.empty() ? text : text + "'";
-  }
-
-  bool is_at(std::string_view section, std::size_t level) const {
-    if (path_.size() != level + 1) return false;  // an array inside an array
-    for (std::size_t i = 1; i <= level; ++i) {
-      const std::string_view key = section.substr(0, section.find('.'));
-      if (section.empty() || key != path_[i]) return false;
-      section.remove_prefix(std::min(key.size() + 1, section.size()));
-    }
-    return section.empty();
-  }
-
-  void enter_section(std::size_t level) {
-    for (std::size_t i = 0; i < sections_.size(); ++i) {
-      if (!is_at(sections_[i].path, level)) continue;
-      if (seen_[i])
-        throw InputError(
-            fmt::format("{}: '{}' appears twice; required each key once", where_, sections_[i].path));
-      seen_[i] = true;
-      active_ = &sections_[i];
-      element_level_ = level + 1;
-      next_index_ = 0;
-    }
-  }
-
-  bool element(std::size_t level, const Json& value) {
-    if (active_ == nullptr || level != element_level_) return true;
-    active_->on_element(next_index_++, value);
-    return false;
-  }
-
-  const std::string& where_;
-  std::span<const JsonSection> sections_;
-  std::vector<bool> seen_;
-  std::vector<std::string> path_{""};
-  std::vector<std::size_t> keys_;  // of the open object at each depth
-  const JsonSection* active_ = nullptr;
-  std::size_t element_level_ = 0, next_index_ = 0;
-};
+constexpr std::size_t kDeepest = 64;
 
 // The library's text without its code in brackets and without the input that it quotes, which may be long.
 std::string brief(std::string text) {
@@ -117,6 +21,112 @@ std::string brief(std::string text) {
   return text.substr(0, std::min(text.find("; last read"), kLongest));
 }
 
+// Builds the tree from the library's events, hands out the elements of sections as they are completed and
+// drops them. Not the library's own filter (parser_callback_t): that searches a whole array after each of its
+// elements.
+class SectionParser {
+ public:
+  SectionParser(const std::string& where, std::span<const JsonSection> sections)
+      : where_(where), sections_(sections) {}
+
+  Json take() { return std::move(root_); }
+
+  // What the library calls.
+  bool null() { return scalar(Json()); }
+  bool boolean(bool value) { return scalar(Json(value)); }
+  bool number_integer(std::int64_t value) { return scalar(Json(value)); }
+  bool number_unsigned(std::uint64_t value) { return scalar(Json(value)); }
+  bool number_float(double value, const std::string&) { return scalar(Json(value)); }
+  bool string(std::string& value) { return scalar(Json(std::move(value))); }
+  bool binary(Json::binary_t&) { throw InternalError("binary data in JSON text"); }
+  bool start_object(std::size_t) { return open(Json::object(), nullptr); }
+  bool key(std::string& key) {
+    open_.back().key = std::move(key);
+    return true;
+  }
+  bool end_object() { return close(); }
+  bool start_array(std::size_t) { return open(Json::array(), find_section()); }
+  bool end_array() { return close(); }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow)
+      throw InputError(
+          fmt::format("{}: {}; required numbers that a double can hold", where_, brief(error.what())));
+    throw InputError(
+        fmt::format("{}: not JSON ({}); required a complete JSON file", where_, brief(error.what())));
+  }
+
+ private:
+  // An object or array that is not complete yet. Only the innermost one grows, so the pointers stay valid.
+  struct Open {
+    Json* value;
+    const JsonSection* section;  // null: an ordinary value
+    std::string key = {};        // of an object: the last one
+    std::size_t elements = 0;    // of a section: how many were handed out
+  };
+
+  // The section whose path are the keys of the open objects.
+  const JsonSection* find_section() const {
+    for (const JsonSection& section : sections_) {
+      std::string_view rest = section.path;
+      bool matches = true;
+      for (const Open& open : open_) {
+        const std::string_view key = rest.substr(0, rest.find('.'));
+        matches = matches && open.value->is_object() && !rest.empty() && open.key == key;
+        rest.remove_prefix(std::min(key.size() + 1, rest.size()));
+      }
+      if (matches && rest.empty()) return &section;
+    }
+    return nullptr;
+  }
+
+  Json* insert(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Open& parent = open_.back();
+    if (parent.value->is_array()) return &parent.value->emplace_back(std::move(value));
+    const auto [entry, added] =
+        parent.value->get_ref<Json::object_t&>().emplace(parent.key, std::move(value));
+    if (!added)
+      throw InputError(
+          fmt::format("{}: key {} twice in one object; required each key once", where_, shown(parent.key)));
+    return &entry->second;
+  }
+
+  bool open(Json value, const JsonSection* section) {
+    if (open_.size() == kDeepest)
+      throw InputError(fmt::format("{}: nested more than {} levels deep; required fewer", where_, kDeepest));
+    open_.push_back({insert(std::move(value)), section});
+    return true;
+  }
+
+  bool scalar(Json value) {
+    insert(std::move(value));
+    return complete();
+  }
+
+  bool close() {
+    open_.pop_back();
+    return complete();
+  }
+
+  bool complete() {
+    if (open_.empty() || open_.back().section == nullptr) return true;
+    Open& parent = open_.back();
+    auto& elements = parent.value->get_ref<Json::array_t&>();
+    parent.section->on_element(parent.elements++, elements.back());
+    elements.pop_back();
+    return true;
+  }
+
+  const std::string& where_;
+  std::span<const JsonSection> sections_;
+  Json root_;
+  std::vector<Open> open_;
+};
+
 bool is_index(const Json& value) {
   return value.is_number_unsigned() && value.get<std::uint64_t>() < std::numeric_limits<std::uint32_t>::max();
 }
@@ -124,16 +134,9 @@ bool is_index(const Json& value) {
 }  // namespace
 
 Json parse_json(const std::string& where, std::string_view content, std::span<const JsonSection> sections) {
-  SectionListener listener(where, sections);
-  try {
-    return Json::parse(content, std::ref(listener));
-  } catch (const Json::out_of_range& error) {
-    throw InputError(
-        fmt::format("{}: {}; required numbers that a double can hold", where, brief(error.what())));
-  } catch (const Json::exception& error) {
-    throw InputError(
-        fmt::format("{}: not JSON ({}); required a complete JSON file", where, brief(error.what())));
-  }
+  SectionParser parser(where, sections);
+  Json::sax_parse(content, &parser);
+  return parser.take();
 }
 
 std::string shown(const Json& value) {

@@ -11,8 +11,8 @@
 
 #include "doppler/base/units.h"
 
-// Internal to doppler/graph/formats: what the JSON readers share, and the only header here that shows the
-// library.
+// Internal to the readers of graph, machine and placement files: what they share, and the only header here
+// that shows the library.
 namespace doppler::formats {
 
 using Json = nlohmann::json;

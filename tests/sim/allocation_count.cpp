@@ -1,0 +1,23 @@
+#include "tests/sim/allocation_count.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<std::size_t> g_count = 0;
+}
+
+void* operator new(std::size_t size) {
+  ++g_count;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace doppler::test {
+
+std::size_t allocation_count() { return g_count; }
+
+}  // namespace doppler::test

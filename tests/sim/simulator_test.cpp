@@ -1,0 +1,284 @@
+#include "doppler/sim/simulator.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/error.h"
+#include "doppler/base/rng.h"
+#include "tests/place/world.h"
+#include "tests/sim/allocation_count.h"
+
+namespace doppler {
+namespace {
+
+using test::Edge;
+using test::graph_of;
+using test::machine_of;
+using test::rules_of;
+using test::World;
+
+Placement on(std::vector<DeviceId> devices, std::vector<std::uint32_t> priority = {}) {
+  Placement placement;
+  placement.device_of_op = std::move(devices);
+  placement.priority = std::move(priority);
+  return placement;
+}
+
+const Timeline::Execution& run_of(const Timeline& timeline, OpId op) {
+  for (const auto& run : timeline.executions)
+    if (run.op == op) return run;
+  throw InternalError("op did not run");
+}
+
+TEST(ASimulator, RunsOpsOfOneDeviceOneAfterAnother) {
+  // 3 + 4 + 5 on one device, whatever the order.
+  const World world(graph_of({3, 4, 5}, {}), uniform_machine(2));
+  EXPECT_EQ(world.simulate(on({0, 0, 0})).makespan, 12);
+  // 3 and 5 on the first, 4 beside them on the second.
+  EXPECT_EQ(world.simulate(on({0, 1, 0})).makespan, 8);
+}
+
+TEST(ASimulator, OverlapsCopyWithCompute) {
+  // Op 0 (1 s) sends to op 2 (1 s) on device 1 for 4 s; meanwhile op 1 keeps device 1 busy for 5 s.
+  // 2 arrives at 1 + 4 = 5, device 1 is free at 5: makespan 6. Without overlap it would be 11.
+  const World world(graph_of({1, 5, 1}, {{0, 2, 4}}), uniform_machine(2));
+  EXPECT_EQ(world.simulate(on({0, 1, 1})).makespan, 6);
+}
+
+TEST(ASimulator, MovesATensorOncePerDestination) {
+  // One tensor of op 0 is read by ops 1 and 2, both on device 1: one transfer of 10 s, then 1 + 1 s of work.
+  GraphBuilder builder("test");
+  for (const Seconds time : {2.0, 1.0, 1.0}) {
+    OpSpec op;
+    op.explicit_times["*"] = time;
+    builder.add_op(op);
+  }
+  const TensorId tensor = builder.add_tensor(0, 0, 10.0);
+  builder.add_consumer(tensor, 1);
+  builder.add_consumer(tensor, 2);
+  Rules rules;
+  rules.links = Links::channels;
+  const World world(std::move(builder).build(), uniform_machine(2), rules);
+  const Timeline timeline = world.simulate(on({0, 1, 1}));
+  EXPECT_EQ(timeline.transfers.size(), 1u);
+  EXPECT_EQ(timeline.makespan, 2 + 10 + 1 + 1);
+}
+
+TEST(ASimulator, ServesTheEarlierReadyOpFirstUnderFifo) {
+  // Device 1 is busy with op 4 until 10. Op 2 is ready there at 1 + 5 = 6, op 3 at 2 + 3 = 5: op 3 goes
+  // first.
+  const World world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3));
+  const Timeline timeline = world.simulate(on({0, 2, 1, 1, 1}));
+  EXPECT_EQ(run_of(timeline, 3).start, 10);
+  EXPECT_EQ(run_of(timeline, 2).start, 17);
+}
+
+TEST(ASimulator, ServesTheMoreUrgentReadyOpFirstUnderPriority) {
+  // As above, but op 2 has the smaller rank.
+  const World world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3),
+                    rules_of(Discipline::priority));
+  const Timeline timeline = world.simulate(on({0, 2, 1, 1, 1}, {0, 1, 2, 3, 4}));
+  EXPECT_EQ(run_of(timeline, 2).start, 10);
+  EXPECT_EQ(run_of(timeline, 3).start, 17);
+}
+
+TEST(ASimulator, WaitsForTheNextOpOnlyUnderOrdered) {
+  // Device 1 runs op 1 (4 s) and op 2 (1 s, ready at 2, then op 3 of 10 s on device 0 needs it after 1 s).
+  // Work-conserving: op 1 at 0-4, op 2 at 4-5, arrives at 6, op 3 ends at 16.
+  // Ordered with op 2 before op 1: op 2 at 2-3, arrives at 4, op 3 ends at 14; op 1 at 3-7.
+  const Graph graph = graph_of({1, 4, 1, 10}, {{0, 2, 1}, {2, 3, 1}});
+  const std::vector<DeviceId> devices = {0, 1, 1, 0};
+  const std::vector<std::uint32_t> urgent_first = {0, 3, 1, 2};
+  const World priority(graph, uniform_machine(2), rules_of(Discipline::priority));
+  EXPECT_EQ(priority.simulate(on(devices, urgent_first)).makespan, 16);
+  const World ordered(graph, uniform_machine(2), rules_of(Discipline::ordered));
+  EXPECT_EQ(ordered.simulate(on(devices, urgent_first)).makespan, 14);
+}
+
+TEST(ASimulator, TakesAnyPermutationAsAnOrder) {
+  // The order asks for consumers before producers; each waits for its producer, nothing deadlocks: 1 + 2 + 3.
+  for (const Links links : {Links::free, Links::channels}) {
+    Rules rules = rules_of(Discipline::ordered);
+    rules.links = links;
+    const World world(graph_of({1, 2, 3}, {{0, 1, 0}, {1, 2, 0}}), uniform_machine(2), rules);
+    EXPECT_EQ(world.simulate(on({0, 0, 0}, {2, 1, 0})).makespan, 6);
+  }
+}
+
+TEST(ASimulator, QueuesTransfersOnAChannel) {
+  // Two tensors of 4 s from device 0 to device 1, produced at 1 and 2. Free links: the second arrives at 6,
+  // makespan 7. One channel: it starts when the first is through, at 5, and arrives at 9: makespan 10.
+  const Graph graph = graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}});
+  const World free(graph, uniform_machine(2));
+  EXPECT_EQ(free.simulate(on({0, 0, 1, 1})).makespan, 7);
+  Rules rules;
+  rules.links = Links::channels;
+  const World channels(graph, uniform_machine(2), rules);
+  const Timeline timeline = channels.simulate(on({0, 0, 1, 1}));
+  EXPECT_EQ(timeline.makespan, 10);
+  EXPECT_EQ(timeline.transfers[1].queued, 2);
+  EXPECT_EQ(timeline.transfers[1].start, 5);
+}
+
+TEST(ASimulator, RunsAsManyOpsAtATimeAsThereAreSlots) {
+  // Three ops of 4 s on two slots: 8 s.
+  for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered}) {
+    const World world(graph_of({4, 4, 4}, {}), machine_of({"gpu"}, 0, 2), rules_of(discipline));
+    EXPECT_EQ(world.simulate(on({0, 0, 0})).makespan, 8);
+  }
+}
+
+TEST(ASimulator, StopsAtABarrierAfterEachLevelInBulkSynchronousMode) {
+  // Level 0: ops 0 (1 s, device 0) and 1 (5 s, device 1). Level 1: op 2 (1 s, device 0) reads op 0.
+  // Work-conserving: op 2 runs at 1-2, makespan 5. Bulk-synchronous: op 2 waits for the barrier at 5,
+  // makespan 6.
+  const Graph graph = graph_of({1, 5, 1}, {{0, 2, 3}});
+  Rules rules;
+  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 0})).makespan, 5);
+  rules.bulk_synchronous = true;
+  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 0})).makespan, 6);
+  // Across devices the transfer of 3 s starts at the barrier: 5 + 3 + 1.
+  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 1})).makespan, 9);
+}
+
+TEST(ASimulator, CountsParametersAndLiveTensors) {
+  // Op 0 (100 B of parameters) writes 10 B, read by op 1 on device 1 (50 B of parameters), which writes 20 B
+  // that nobody reads. Device 0: 100 + 10. Device 1: 50 + 10 (the copy, until op 1 ends) + 20 (from op 1's
+  // start).
+  GraphBuilder builder("test");
+  for (const Bytes parameters : {100u, 50u}) {
+    OpSpec op;
+    op.explicit_times["*"] = 1;
+    op.parameter_bytes = parameters;
+    builder.add_op(op);
+  }
+  builder.add_consumer(builder.add_tensor(0, 10, 1.0), 1);
+  builder.add_tensor(1, 20, 1.0);
+  const Graph graph = std::move(builder).build();
+  const Timeline timeline = World(graph, uniform_machine(2)).simulate(on({0, 1}));
+  EXPECT_EQ(timeline.peak_memory, (std::vector<Bytes>{110, 80}));
+  EXPECT_TRUE(timeline.feasible());
+
+  const Timeline tight = World(graph, machine_of({"gpu", "gpu"}, 79)).simulate(on({0, 1}));
+  ASSERT_FALSE(tight.feasible());
+  EXPECT_EQ(tight.overflow->op, 0u);  // its parameters alone are too many
+  EXPECT_EQ(tight.overflow->device, 0u);
+  EXPECT_EQ(tight.overflow->needed, 100u);
+}
+
+TEST(ASimulator, FreesMemoryAtTheLastUse) {
+  // A chain of three ops with 10 B each on one device: never more than two tensors at a time, but for the
+  // result.
+  GraphBuilder builder("test");
+  for (int i = 0; i < 3; ++i) {
+    OpSpec op;
+    op.explicit_times["*"] = 1;
+    builder.add_op(op);
+    builder.add_tensor(static_cast<OpId>(i), 10, 1.0);
+  }
+  builder.add_consumer(0, 1);
+  builder.add_consumer(1, 2);
+  const Timeline timeline = World(std::move(builder).build(), uniform_machine(1)).simulate(on({0, 0, 0}));
+  EXPECT_EQ(timeline.peak_memory[0], 20u);
+}
+
+// A layered graph without structure, for properties.
+Graph tangle(OpId ops, std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Seconds> times;
+  std::vector<Edge> edges;
+  for (OpId op = 0; op < ops; ++op) {
+    times.push_back(rng.below(10));
+    for (OpId from = op > 20 ? op - 20 : 0; from < op; ++from)
+      if (rng.below(10) == 0) edges.push_back({from, op, static_cast<Seconds>(rng.below(20))});
+  }
+  return graph_of(times, edges);
+}
+
+Placement random_placement(const Graph& graph, DeviceId devices, Rng& rng) {
+  Placement placement;
+  std::vector<double> keys;
+  for (OpId op = 0; op < graph.op_count(); ++op) {
+    placement.device_of_op.push_back(rng.below(devices));
+    keys.push_back(rng.uniform());
+  }
+  placement.priority = ranks_of(keys);
+  return placement;
+}
+
+TEST(ASimulator, AllocatesNothingInTheFastPath) {
+  const Graph graph = tangle(300, 1);
+  const Machine machine = uniform_machine(4);
+  const Costs costs(graph, machine);
+  Rng rng(2);
+  const Placement placement = random_placement(graph, 4, rng);
+  for (const Discipline discipline :
+       {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random}) {
+    for (const Links links : {Links::free, Links::channels}) {
+      for (const Ties ties : {Ties::by_id, Ties::published}) {
+        if (ties == Ties::published && (discipline != Discipline::fifo || links != Links::free)) continue;
+        Rules rules = rules_of(discipline);
+        rules.links = links;
+        rules.ties = ties;
+        const Problem problem(costs, rules);
+        Simulator simulator(problem);
+        const std::size_t before = test::allocation_count();
+        Seconds sum = 0;
+        for (int i = 0; i < 10; ++i) sum += simulator.makespan(placement);
+        EXPECT_EQ(test::allocation_count(), before) << to_string(discipline) << ", " << to_string(links);
+        EXPECT_GT(sum, 0);
+      }
+    }
+  }
+}
+
+// With so many channels that no transfer waits, the event engine must agree with the list engine.
+TEST(ASimulator, AgreesWithItselfAcrossEngines) {
+  Rng rng(3);
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = tangle(120, seed);
+    std::vector<Device> devices(3);
+    for (std::size_t i = 0; i < 3; ++i) devices[i].name = "d" + std::to_string(i), devices[i].type = "gpu";
+    Link link;
+    link.channels = 1000;
+    const Machine machine("many channels", devices, std::vector<Link>(9, link));
+    const Costs costs(graph, machine);
+    const Placement placement = random_placement(graph, 3, rng);
+    Rules rules = rules_of(Discipline::ordered);
+    const Problem free(costs, rules);
+    rules.links = Links::channels;
+    const Problem channels(costs, rules);
+    EXPECT_EQ(Simulator(free).makespan(placement), Simulator(channels).makespan(placement)) << seed;
+  }
+}
+
+TEST(ASimulator, DrawsNoiseBySeedWithMeanOne) {
+  const World exact(graph_of({1, 1}, {{0, 1, 1}}), uniform_machine(2));
+  const Placement apart = on({0, 1});
+  ASSERT_EQ(exact.simulate(apart).makespan, 3);
+  Rules rules;
+  rules.noise = 0.2;
+  double sum = 0;
+  constexpr int kSeeds = 4000;
+  for (rules.seed = 0; rules.seed < kSeeds; ++rules.seed) {
+    const Problem noisy(exact.costs, rules);
+    const Seconds makespan = Simulator(noisy).makespan(apart);
+    EXPECT_EQ(makespan, Simulator(noisy).simulate(apart).makespan);
+    sum += makespan;
+  }
+  // Each of the three terms has mean 1 and a standard deviation of 0.202; five standard errors of the mean.
+  EXPECT_NEAR(sum / kSeeds, 3.0, 5 * 0.202 * std::sqrt(3.0 / kSeeds));
+}
+
+TEST(ASimulator, RefusesPublishedTiesWithOtherRules) {
+  const Graph graph = graph_of({1}, {});
+  const Machine machine = uniform_machine(1);
+  const Costs costs(graph, machine);
+  Rules rules = rules_of(Discipline::priority);
+  rules.ties = Ties::published;
+  EXPECT_THROW(Problem(costs, rules), InputError);
+}
+
+}  // namespace
+}  // namespace doppler
