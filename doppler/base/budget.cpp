@@ -27,6 +27,12 @@ Budget Budget::share(double fraction) const {
   return part;
 }
 
+Budget Budget::at_most(std::uint64_t evaluations) const {
+  Budget budget = *this;
+  budget.evaluations_ = std::min(evaluations_, evaluations);
+  return budget;
+}
+
 Budget Budget::with_interrupt(const std::atomic<bool>* interrupted) const {
   Budget budget = *this;
   budget.interrupted_ = interrupted;

@@ -22,6 +22,8 @@ class Budget {
 
   // The same deadline or an earlier one: `fraction` of the time (and evaluations) that is left.
   Budget share(double fraction) const;
+  // The same, but no more evaluations than that.
+  Budget at_most(std::uint64_t evaluations) const;
   Budget with_interrupt(const std::atomic<bool>* interrupted) const;
 
   bool out_of_time()

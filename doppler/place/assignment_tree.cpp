@@ -1,8 +1,8 @@
-// A node assigns the units whose first op (in topological order) comes early. Its bound: with the devices of
-// these ops known, each starts no earlier than its inputs are on its device; and what one device runs takes
-// at least the preemptive bound of its ops between these starts and their tails. Ops without a device yet add
-// nothing but their tails. This is weaker than the bound of schedule_tree.cpp, but needs to know nothing of
-// the discipline.
+// A node assigns the clusters whose first op (in topological order) comes early. Its bound: with the devices
+// of these ops known, each starts no earlier than its inputs are on its device; and what one device runs
+// takes at least the preemptive bound of its ops between these starts and their tails. Ops without a device
+// yet add nothing but their tails. This is weaker than the bound of schedule_tree.cpp, but needs to know
+// nothing of the discipline.
 #include "doppler/place/assignment_tree.h"
 
 #include <algorithm>
@@ -16,9 +16,10 @@ constexpr DeviceId kNoDevice = std::numeric_limits<DeviceId>::max();
 
 class AssignmentTree {
  public:
-  AssignmentTree(const Problem& problem, std::span<const Seconds> tail, SearchRecord& record)
+  AssignmentTree(const Problem& problem, const Consequences& known, SearchRecord& record)
       : problem_(problem),
-        tail_(tail),
+        tail_(known.tail),
+        clusters_(known.cluster),
         record_(record),
         device_kind_(interchangeable_devices(problem)),
         device_of_op_(problem.op_count(), kNoDevice),
@@ -28,7 +29,7 @@ class AssignmentTree {
     std::vector<char> seen(problem.op_count(), false);
     for (const OpId op : problem.graph().topological_order()) {
       if (!seen[op]) leaders_.push_back(op);
-      for (const OpId member : problem.unit(op)) seen[member] = true;
+      for (const OpId member : clusters_.of(op)) seen[member] = true;
     }
     children_.resize(leaders_.size());
     next_child_.resize(leaders_.size(), 0);
@@ -46,25 +47,26 @@ class AssignmentTree {
   Seconds bound();
 
   const Problem& problem_;
-  std::span<const Seconds> tail_;
+  const std::vector<Seconds>& tail_;
+  const ClusterMembers clusters_;
   SearchRecord& record_;
   std::vector<std::uint32_t> device_kind_;
-  std::vector<OpId> leaders_;  // one op per unit
+  std::vector<OpId> leaders_;  // one op per cluster
   std::vector<DeviceId> device_of_op_;
   std::vector<Seconds> end_;
-  std::vector<std::uint32_t> load_;  // units per device
+  std::vector<std::uint32_t> load_;  // clusters per device
   std::vector<std::vector<Task>> tasks_;
   std::vector<std::vector<Child>> children_;
   std::vector<std::size_t> next_child_;
 };
 
-// kNoDevice takes the unit back.
+// kNoDevice takes the cluster back.
 void AssignmentTree::assign(OpId leader, DeviceId device) {
   if (device == kNoDevice)
     --load_[device_of_op_[leader]];
   else
     ++load_[device];
-  for (const OpId member : problem_.unit(leader)) device_of_op_[member] = device;
+  for (const OpId member : clusters_.of(leader)) device_of_op_[member] = device;
 }
 
 Seconds AssignmentTree::bound() {
@@ -98,6 +100,7 @@ void AssignmentTree::expand(std::size_t depth) {
   for (const DeviceId device : problem_.devices(leaders_[depth])) {
     // Of the unused devices of a kind only the first.
     bool open = true;
+    for (const OpId member : clusters_.of(leaders_[depth])) open = open && problem_.allows(member, device);
     for (DeviceId other = 0; other < device && load_[device] == 0; ++other)
       open = open && !(load_[other] == 0 && device_kind_[other] == device_kind_[device]);
     if (!open) continue;
@@ -120,7 +123,7 @@ Seconds AssignmentTree::search() {
       continue;
     }
     if (record_.exhausted()) return least_open_bound(children_, next_child_, depth, record_.makespan());
-    record_.count_node();
+    record_.count();
     const Child child = children_[depth][next_child_[depth]++];
     if (record_.beats(child.bound)) continue;
     assign(leaders_[depth], child.device);
@@ -137,8 +140,8 @@ Seconds AssignmentTree::search() {
 
 }  // namespace
 
-Seconds search_assignments(const Problem& problem, std::span<const Seconds> tail, SearchRecord& record) {
-  return AssignmentTree(problem, tail, record).search();
+Seconds search_assignments(const Problem& problem, const Consequences& known, SearchRecord& record) {
+  return AssignmentTree(problem, known, record).search();
 }
 
 }  // namespace doppler

@@ -1,33 +1,28 @@
 // A node of the tree is a partial schedule. Its children append one op whose producers are all scheduled, on
-// one device, at start = max(inputs there, first free slot), never before the op appended last. Sorting an
-// execution's ops by start time gives its path, so every execution that the discipline can produce is
-// reached:
+// one device, at start = max(inputs there, first free slot), never before the op appended last. Sorting the
+// ops of an execution by start time gives its path, so every execution of the discipline is reached:
 //
-//   ordered   each op starts as soon as its device has ended the op before it and its inputs are there;
-//   priority  moreover no op waits while a slot of its device is idle. Ranks in order of start give back
-//   exactly
-//             this execution, so these are all executions that any priority can produce;
-//   fifo      moreover the ops of a device start in the order in which they became ready. Among equal ready
-//   times
-//             any order is allowed here; the simulation of a leaf decides.
+// - ordered: an op starts as soon as its device has ended the op before it and its inputs are there.
+// - priority: moreover no op waits while a slot of its device is idle. Ranks in order of start give back
+//   exactly this execution, so these are all executions that any priority can produce.
+// - fifo: moreover the ops of a device start in the order in which they became ready. Among equal ready times
+//   any order is allowed here; the simulation of a leaf decides.
 //
 // With limited channels starts are those for free links, which are never later: bounds hold, and leaves are
 // simulated. There the conditions of `priority` cannot be checked, so all orders are searched.
 //
 // What is left out, and why that is safe:
-// - Of two ops on different devices that start together, the one with the larger position first: the other
-// order
+//
+// - Two ops on different devices that start together, in falling topological position: the other order
 //   reaches the same schedule.
-// - Of several unused interchangeable devices, all but the first: renaming devices.
-// - ordered, free links, no memory limits: an op that would fit whole into an earlier gap of its device. The
-// schedule
-//   with the op there is no longer, and has a smaller sum of start times.
-// - In the same case, a node B after a node A with the same ops scheduled, if A is nowhere worse: see
-// DominanceTable.
-//   Take, of all optimal schedules, those with the least sum of start times, and of these the one whose path
-//   comes first. If B were on it, keeping B's start times after A's would be as good; with a smaller sum, or
-//   through A, which comes before B: a contradiction. So that path is never cut (but by bounds, when the
-//   incumbent is already as good).
+// - Of several unused interchangeable devices, all but the first: devices can be renamed.
+// - For ordered, free links and unlimited memory: an op that would fit whole into an earlier gap of its
+//   device. The schedule with the op there is no longer, and has a smaller sum of start times.
+// - In the same case: a node B if an earlier node A has the same ops scheduled and is nowhere worse, in the
+//   sense of DominanceTable. Proof: of all optimal schedules take those with the least sum of start times,
+//   and of these the one whose path comes first. Were it cut at B, then A followed by B's start times would
+//   be as good, with a sum no larger. If it could still be shifted to the left its sum would not be least;
+//   if not, its path goes through A, which comes before B. Either contradicts the choice.
 #include "doppler/place/schedule_tree.h"
 
 #include <algorithm>
@@ -57,8 +52,7 @@ struct Undo {
 
 class ScheduleTree {
  public:
-  ScheduleTree(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-               SearchRecord& record);
+  ScheduleTree(const Problem& problem, const Consequences& known, SearchRecord& record);
   Seconds search();
 
  private:
@@ -81,7 +75,8 @@ class ScheduleTree {
   const Problem& problem_;
   const Graph& graph_;
   const Costs& costs_;
-  std::span<const Seconds> head_, tail_;
+  const std::vector<Seconds>&head_, &tail_;
+  const ClusterMembers clusters_;
   SearchRecord& record_;
   const bool work_conserving_, first_come_, prunes_by_dominance_;
   std::vector<std::uint32_t> device_kind_;
@@ -111,13 +106,13 @@ class ScheduleTree {
   DominanceTable dominance_;
 };
 
-ScheduleTree::ScheduleTree(const Problem& problem, std::span<const Seconds> head,
-                           std::span<const Seconds> tail, SearchRecord& record)
+ScheduleTree::ScheduleTree(const Problem& problem, const Consequences& known, SearchRecord& record)
     : problem_(problem),
       graph_(problem.graph()),
       costs_(problem.costs()),
-      head_(head),
-      tail_(tail),
+      head_(known.head),
+      tail_(known.tail),
+      clusters_(known.cluster),
       record_(record),
       work_conserving_(problem.rules().discipline != Discipline::ordered &&
                        problem.rules().links == Links::free),
@@ -177,10 +172,10 @@ bool ScheduleTree::depends_on_last(OpId op) const {
   return false;
 }
 
-// Whether the op may go there at all: its unit, symmetry, resident memory.
+// Whether the op may go there at all: its cluster, symmetry, resident memory.
 bool ScheduleTree::device_open(OpId op, DeviceId device) const {
-  for (const OpId member : problem_.unit(op))
-    if (scheduled_[member] && device_[member] != device) return false;
+  for (const OpId member : clusters_.of(op))
+    if (!problem_.allows(member, device) || (scheduled_[member] && device_[member] != device)) return false;
   const Bytes capacity = problem_.machine().device(device).memory;
   if (capacity > 0 && resident_[device] + graph_.parameter_bytes(op) > capacity) return false;
   if (load_[device] > 0) return true;
@@ -301,7 +296,7 @@ bool ScheduleTree::dominated() {
     if (!scheduled_[op]) continue;
     node.scheduled.push_back(op);
     bool matters = readers_left_[op] > 0 || op == last_op_;
-    for (const OpId member : problem_.unit(op)) matters = matters || !scheduled_[member];
+    for (const OpId member : clusters_.of(op)) matters = matters || !scheduled_[member];
     if (!matters) continue;
     std::uint32_t& l = label[device_[op]];
     if (l == 0) {
@@ -376,7 +371,7 @@ Seconds ScheduleTree::search() {
       continue;
     }
     if (record_.exhausted()) return least_open_bound(children_, next_child_, depth, record_.makespan());
-    record_.count_node();
+    record_.count();
     const Child child = children_[depth][next_child_[depth]++];
     if (record_.beats(child.bound)) continue;
     append(child.op, child.device, undo_[depth]);
@@ -393,9 +388,8 @@ Seconds ScheduleTree::search() {
 
 }  // namespace
 
-Seconds search_schedules(const Problem& problem, std::span<const Seconds> head, std::span<const Seconds> tail,
-                         SearchRecord& record) {
-  return ScheduleTree(problem, head, tail, record).search();
+Seconds search_schedules(const Problem& problem, const Consequences& known, SearchRecord& record) {
+  return ScheduleTree(problem, known, record).search();
 }
 
 }  // namespace doppler

@@ -22,10 +22,11 @@ Seconds SearchRecord::simulate(const Placement& placement) {
   return makespan;
 }
 
-void SearchRecord::count() {
-  ++evaluations_;
+void SearchRecord::count(std::uint64_t evaluations) {
+  const std::uint64_t before = evaluations_ / kEvaluationsPerLook;
+  evaluations_ += evaluations;
   if (evaluations_ >= options_.budget.evaluations()) exhausted_ = true;
-  if (evaluations_ % kEvaluationsPerLook == 0 && options_.budget.out_of_time()) exhausted_ = true;
+  if (evaluations_ / kEvaluationsPerLook > before && options_.budget.out_of_time()) exhausted_ = true;
 }
 
 }  // namespace doppler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "doppler/place/method.h"
@@ -13,30 +14,52 @@ namespace doppler {
 class SearchRecord {
  public:
   SearchRecord(const Problem& problem, const MethodOptions& options)
-      : problem_(problem), options_(options), simulator_(problem) {}
+      : problem_(problem),
+        options_(options),
+        simulator_(problem),
+        grain_(problem.rules().noise == 0 && integer_times(problem) ? 1 : 0) {}
 
   // The makespan, infinite if the placement does not fit in memory; keeps the best.
   Seconds simulate(const Placement& placement);
-  void count_node() { count(); }
+  void count(std::uint64_t evaluations = 1);
   bool exhausted() const { return exhausted_; }
 
   Seconds makespan() const { return makespan_; }  // infinite: nothing found yet
   const Placement& placement() const { return placement_; }
   std::uint64_t evaluations() const { return evaluations_; }
-  // True if nothing better can come from a branch with this lower bound, rounding aside.
-  bool beats(Seconds bound) const { return bound >= makespan_ * (1 - kRounding); }
+  // The longest makespan that would be better.
+  Seconds next_better() const { return makespan_ - grain_; }
+  // True if nothing better can come from a branch with this lower bound; exact for integer times, otherwise
+  // up to rounding.
+  bool beats(Seconds bound) const {
+    return grain_ > 0 ? bound > next_better() : bound >= makespan_ * (1 - kRounding);
+  }
 
  private:
-  static constexpr double kRounding = 1e-12;
-  void count();
+  static constexpr double kRounding = 1e-11;
 
   const Problem& problem_;
   const MethodOptions& options_;
   Simulator simulator_;
+  Seconds grain_;  // all makespans are multiples of it; 0: unknown
   Placement placement_;
   Seconds makespan_ = Costs::kNever;
   std::uint64_t evaluations_ = 0;
   bool exhausted_ = false;
+};
+
+// The ops of each cluster (see Consequences), ascending.
+class ClusterMembers {
+ public:
+  explicit ClusterMembers(std::span<const std::uint32_t> cluster)
+      : cluster_(cluster.begin(), cluster.end()), members_(cluster.size()) {
+    for (OpId op = 0; op < cluster_.size(); ++op) members_[cluster_[op]].push_back(op);
+  }
+  std::span<const OpId> of(OpId op) const { return members_[cluster_[op]]; }
+
+ private:
+  std::vector<std::uint32_t> cluster_;
+  std::vector<std::vector<OpId>> members_;
 };
 
 // What an unfinished depth-first search has proved: the least bound among the children, at every depth from

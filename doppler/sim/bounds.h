@@ -25,4 +25,8 @@ std::string_view to_string(LowerBound::Kind kind);
 // The mathematics stands in bounds.cpp.
 LowerBound lower_bound(const Problem& problem);
 
+// True if all times are integers, so that every makespan is one too (without noise), and sums of them are
+// exact.
+bool integer_times(const Problem& problem);
+
 }  // namespace doppler

@@ -1,9 +1,8 @@
 // Assume that some execution takes at most T and derive consequences until nothing follows or a contradiction
 // appears; a contradiction proves that every execution takes longer than T. The consequences:
 //
-// (a) An op starts in [head, T - tail - work]. If HeadFinder shows that u on another device than v would make
-// v
-//     start later than that, u and v share a device: their clusters merge.
+// (a) An op starts in [head, T - tail - work]. If HeadFinder shows that v would start later than that were u
+//     on another device, then u and v share a device: their clusters merge.
 // (b) A cluster runs on one device, so its preemptive one-device bound is at most T.
 // (c) If two clusters together violate (b), they are on different devices: arcs between them certainly cost
 //     their delay. More clusters that are pairwise apart than devices are a contradiction.
@@ -38,6 +37,15 @@ class Refutation {
         head_(head),
         tail_(tail),
         limit_(makespan * (1 + kTolerance)) {}
+
+  Consequences consequences() {
+    Consequences result;
+    result.contradiction = succeeds();
+    result.head = std::move(head_);
+    result.tail = std::move(tail_);
+    result.cluster = std::move(forward_.cluster);
+    return result;
+  }
 
   bool succeeds() {
     for (int round = 0; round < kRounds; ++round) {
@@ -164,6 +172,11 @@ class Refutation {
 };
 
 }  // namespace
+
+Consequences assume_makespan(const Relaxation& relaxation, const std::vector<Seconds>& head,
+                             const std::vector<Seconds>& tail, Seconds makespan) {
+  return Refutation(relaxation, head, tail, makespan).consequences();
+}
 
 Seconds destructive_bound(const Relaxation& relaxation, const std::vector<Seconds>& head,
                           const std::vector<Seconds>& tail, Seconds known, int attempts) {

@@ -10,9 +10,8 @@ namespace doppler {
 // What every execution of a problem, under any discipline, link model and placement, must respect; nothing
 // more. All lower bounds are proved from these four facts:
 //   (1) op v runs once, without interruption, for at least work[v];
-//   (2) if a tensor of u is read by w, then w starts no earlier than u ends, and no earlier than u ends +
-//   delay if they
-//       are on different devices;
+//   (2) if w reads a tensor of u, it starts no earlier than u ends, and on another device no earlier than
+//       u ends + delay;
 //   (3) one device runs at most `device_slots` ops at a time, all devices together at most `total_slots`;
 //   (4) ops with the same cluster share a device; the ends of a crossing arc never do.
 // Times are the fastest over the devices the problem allows. A transfer takes at least its own time also

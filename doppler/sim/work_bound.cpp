@@ -19,11 +19,10 @@
 namespace doppler {
 namespace {
 
-constexpr std::size_t kEffort =
-    50'000'000;                      // (unit, kind) offers compared in the search: a fraction of a second
-constexpr int kCycles = 3;           // over all pairs of kinds
-constexpr int kLineSteps = 30;       // golden sections; each shrinks the line by 0.618
-constexpr double kRounding = 1e-12;  // taken off, because prices are not exact
+constexpr std::size_t kEffort = 50'000'000;  // (unit, kind) offers compared: a fraction of a second
+constexpr int kCycles = 3;                   // over all pairs of kinds
+constexpr int kLineSteps = 30;               // golden sections; each shrinks the line by 0.618
+constexpr double kRounding = 1e-12;          // taken off, because prices are not exact
 
 class Offers {
  public:

@@ -18,6 +18,8 @@ TEST(ABudget, EndsAtItsDeadlineOrWhenInterrupted) {
 
 TEST(ABudget, SharesWhatIsLeft) {
   EXPECT_EQ(Budget::for_evaluations(1000).share(0.25).evaluations(), 250u);
+  EXPECT_EQ(Budget::for_evaluations(1000).at_most(2000).evaluations(), 1000u);
+  EXPECT_EQ(Budget::for_evaluations(1000).at_most(20).evaluations(), 20u);
   EXPECT_LE(Budget::for_time(100).share(0.5).time_left(), 50.0);
   EXPECT_GT(Budget::for_time(100).share(0.5).time_left(), 40.0);
   EXPECT_FALSE(Budget::unlimited().share(0.5).has_deadline());

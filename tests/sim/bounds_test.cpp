@@ -5,7 +5,6 @@
 #include "doppler/sim/communication_bound.h"
 #include "doppler/sim/destructive_bound.h"
 #include "doppler/sim/work_bound.h"
-#include "tests/place/world.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {
@@ -180,15 +179,10 @@ TEST(ALowerBound, NeverExceedsTheOptimumOfRandomGraphs) {
 TEST(ALowerBound, HoldsWithSlotsSpeedsPinsGroupsAndChannels) {
   Rng rng(2);
   for (int i = 0; i < 300; ++i) {
-    SmallGraph small = random_small_graph(rng, 5);
-    for (auto& times : small.times)
-      if (rng.below(2) == 0) times["b"] = rng.below(10);
-    if (rng.below(2) == 0) small.groups = {"g", "", "g", "", ""};
-    std::vector<Pin> pins;
-    if (rng.below(2) == 0) pins.push_back({rng.below(5), rng.below(2)});
+    MixedProblem mixed = random_mixed_problem(rng);
     Rules rules = rules_of(Discipline::ordered);
     rules.links = rng.below(2) == 0 ? Links::free : Links::channels;
-    const World world(small.build(), machine_of({"a", "b"}, 0, 1 + rng.below(2)), rules, pins);
+    const World world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
     const LowerBound bound = lower_bound(world.problem);
     ASSERT_LE(bound.value, best_by_brute_force(world.problem))
         << "graph " << i << ", kind " << to_string(bound.kind);

@@ -8,6 +8,7 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/sim/simulator.h"
+#include "tests/place/world.h"
 
 namespace doppler::test {
 
@@ -53,6 +54,24 @@ inline SmallGraph random_small_graph(Rng& rng, OpId ops) {
       if (rng.below(2) == 0) graph.edges.push_back({src, op, static_cast<Seconds>(rng.below(13))});
   }
   return graph;
+}
+
+// Everything that complicates a small problem, at random: two speeds, one or two slots, a colocation group, a
+// pin.
+struct MixedProblem {
+  Graph graph;
+  Machine machine;
+  std::vector<Pin> pins;
+};
+inline MixedProblem random_mixed_problem(Rng& rng) {
+  SmallGraph small = random_small_graph(rng, 5);
+  for (auto& times : small.times)
+    if (rng.below(2) == 0) times["b"] = rng.below(10);
+  if (rng.below(2) == 0) small.groups = {"g", "", "g", "", ""};
+  std::vector<Pin> pins;
+  if (rng.below(2) == 0) pins.push_back({rng.below(5), rng.below(2)});
+  const unsigned slots = 1 + rng.below(2);
+  return {small.build(), machine_of({"a", "b"}, 0, slots), pins};
 }
 
 // The best makespan there is: every allowed assignment and, where the discipline reads it, every priority.
