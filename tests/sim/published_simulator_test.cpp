@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -63,6 +64,34 @@ TEST_P(ThePublishedSimulator, IsReproducedExactly) {
     EXPECT_EQ(simulator.simulate(placement).makespan, test_case["makespan"].get<double>())
         << test_case["kind"];
   }
+}
+
+// What docs/simulator.md says of the default tie rule.
+TEST(TheDefaultTieRule, DiffersFromThePublishedOneAsDocumented) {
+  int cases = 0, different = 0, above_two_percent = 0;
+  double largest = 0;
+  for (const Golden& golden : kGolden) {
+    const auto graph_path = kShared / "doppler_graphs" / (std::string(golden.file) + ".txt");
+    const auto vectors_path = kShared / "sim_vectors" / (std::string(golden.file) + ".json");
+    if (!std::filesystem::exists(vectors_path)) GTEST_SKIP() << vectors_path << " is absent";
+    const Graph graph = read_graph(graph_path.string()).graph;
+    const Machine machine = uniform_machine(golden.devices);
+    const Costs costs(graph, machine);
+    const Problem problem(costs, {});
+    Simulator simulator(problem);
+    for (const auto& test_case : nlohmann::json::parse(std::ifstream(vectors_path))["cases"]) {
+      const double ratio = simulator.makespan(test_case["assignment"].get<std::vector<DeviceId>>()) /
+                           test_case["makespan"].get<double>();
+      ++cases;
+      different += ratio != 1;
+      above_two_percent += std::abs(ratio - 1) > 0.022;
+      largest = std::max(largest, std::abs(ratio - 1));
+    }
+  }
+  EXPECT_EQ(cases, 120);
+  EXPECT_EQ(different, 19);
+  EXPECT_EQ(above_two_percent, 3);
+  EXPECT_NEAR(largest, 0.192, 0.001);
 }
 
 TEST_P(ThePublishedSimulator, GivesThePublishedGoldenValues) {
