@@ -16,8 +16,9 @@ constexpr OpId kMostOps = 400;  // larger graphs are not searched: a proof is ou
 // What the first placement may cost, and what is spent on making it better; the rest is for the proof.
 constexpr double kStartShare = 0.2;
 constexpr std::uint64_t kStartPerOp = 500;
-constexpr std::uint64_t kMovesPerOp = 2'000;
-constexpr std::uint64_t kMostMoves = 200'000;
+constexpr int kRounds = 4;
+constexpr std::uint64_t kMovesPerOp = 1'000;  // in a round
+constexpr std::uint64_t kMostMoves = 100'000;
 constexpr std::size_t kMemory = 200;  // of late acceptance, in moves
 
 // Whether the trees cover the rules, and the graph is small enough to try.
@@ -57,10 +58,8 @@ void move_randomly(const Problem& problem, Rng& rng, Placement& placement) {
 
 // Late-acceptance hill climbing (Burke and Bykov 2017): a change stays if it is no worse than the placement
 // was kMemory steps ago. Exchanges balance devices to the last op, where annealing stops just short of it.
-void balance(const Problem& problem, std::uint64_t seed, Seconds bound, SearchRecord& record) {
+void balance(const Problem& problem, Placement current, Seconds bound, Rng& rng, SearchRecord& record) {
   const OpId n = problem.op_count();
-  Rng rng(seed);
-  Placement current = record.placement();
   if (ranked(problem) && current.priority.empty()) current.priority = default_priority(problem.costs());
   Seconds value = record.simulate(current);
   std::vector<Seconds> earlier(kMemory, value);
@@ -95,7 +94,11 @@ void find_first_placement(const Problem& problem, const MethodOptions& options, 
   } catch (const InfeasibleError&) {
     return;  // heuristics found nothing that fits in memory; the search may
   }
-  balance(problem, options.seed, bound, record);
+  if (record.makespan() == Costs::kNever) return;
+  const Placement start_placement = record.placement();
+  Rng rng(options.seed);
+  for (int round = 0; round < kRounds && !record.beats(bound) && !record.exhausted(); ++round)
+    balance(problem, start_placement, bound, rng, record);
 }
 
 // What holds for every execution that is better than the record.
