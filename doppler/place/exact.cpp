@@ -6,6 +6,7 @@
 #include "doppler/base/rng.h"
 #include "doppler/place/assignment_tree.h"
 #include "doppler/place/portfolio.h"
+#include "doppler/place/simple_placements.h"
 #include "doppler/place/schedule_tree.h"
 #include "doppler/sim/communication_bound.h"
 
@@ -147,7 +148,8 @@ Proposal exact(const Problem& problem, const MethodOptions& options) {
         "exact: {} placements of '{}' were simulated and none fits in memory; {}", record.evaluations(),
         problem.graph().title(), record.exhausted() ? "the search was not finished" : "there is none"));
   proposal.placement = record.placement();
-  proposal.placement.cause_of_op.assign(problem.op_count(), Cause::search);
+  for (OpId op = 0; op < problem.op_count(); ++op)
+    proposal.placement.cause_of_op.push_back(cause_of(problem, op, Cause::search));
   proposal.evaluations = record.evaluations();
   return proposal;
 }

@@ -35,7 +35,7 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() != ".json") continue;
     ++instances;
-    for (const char* machine : {"uniform:4", "uniform:4:2GiB"}) {
+    for (const char* machine : {"uniform:4", "uniform:14:2GiB"}) {
       const World world(read_graph(entry.path().string()).graph, load_machine(machine));
       const Seconds best = world.makespan(portfolio(world.problem, evaluations(4000)));
       for (const char* name : {"single", "heft", "etf", "metis"}) {

@@ -37,8 +37,8 @@ TEST(Single, LeavesPinnedOpsWhereTheyAre) {
 
 TEST(Single, TakesTheSlowerDeviceIfTheFasterIsTooSmall) {
   Device slow, fast;
-  slow.type = "slow";
-  fast.type = "fast";
+  slow.name = slow.type = "slow";
+  fast.name = fast.type = "fast";
   fast.memory = 15;  // two ops have 20 bytes
   const World world(two_ops_slow_and_fast(10), Machine("m", {slow, fast}, std::vector<Link>(4)));
   EXPECT_EQ(single(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{0, 0}));

@@ -79,7 +79,8 @@ TEST(TheDefaultTieRule, DiffersFromThePublishedOneAsDocumented) {
     const Costs costs(graph, machine);
     const Problem problem(costs, {});
     Simulator simulator(problem);
-    for (const auto& test_case : nlohmann::json::parse(std::ifstream(vectors_path))["cases"]) {
+    const nlohmann::json vectors = nlohmann::json::parse(std::ifstream(vectors_path));
+    for (const auto& test_case : vectors["cases"]) {
       const double ratio = simulator.makespan(test_case["assignment"].get<std::vector<DeviceId>>()) /
                            test_case["makespan"].get<double>();
       ++cases;
