@@ -17,15 +17,13 @@ std::vector<BenchGraph> small_graphs() {
                                         {"full_transformer_layer_261nodes", 4u},
                                         {"8gpu_transformer_block", 8u},
                                         {"8gpu_full_transformer", 8u}})
-      graphs.push_back(
-          {file, read_graph((directory / (std::string(file) + ".txt")).string()).graph, devices});
+      graphs.push_back({file, read_graph((directory / (std::string(file) + ".txt")).string()).graph, devices});
     return graphs;
   }
   for (const OpId ops : {76u, 182u, 229u, 367u}) {
     ChainOfBlocksOptions options;
     options.ops = ops;
-    graphs.push_back(
-        {"blocks_" + std::to_string(ops), generate_chain_of_blocks(options), ops > 300 ? 8u : 4u});
+    graphs.push_back({"blocks_" + std::to_string(ops), generate_chain_of_blocks(options), ops > 300 ? 8u : 4u});
   }
   return graphs;
 }

@@ -16,8 +16,7 @@ void run_method(benchmark::State& state, const char* name) {
   const Problem problem(costs, {});
   MethodOptions options;
   options.budget = Budget::unlimited();
-  for (auto _ : state)
-    benchmark::DoNotOptimize(method_by_name(name).run(problem, options).placement.device_of_op[0]);
+  for (auto _ : state) benchmark::DoNotOptimize(method_by_name(name).run(problem, options).placement.device_of_op[0]);
 }
 
 }  // namespace

@@ -17,9 +17,8 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-constexpr double kUnit =
-    1e10;  // of published cost per second: SimGrid wants sizes as integers, times near 100
-constexpr double kPrecision = 1e-6;      // relative; SimGrid's own is absolute, set below
+constexpr double kUnit = 1e10;       // of published cost per second: SimGrid wants sizes as integers, times near 100
+constexpr double kPrecision = 1e-6;  // relative; SimGrid's own is absolute, set below
 constexpr std::size_t kPlacements = 16;  // each simulation leaves memory behind in SimGrid's engine
 
 class SimGridMachine {
@@ -73,8 +72,8 @@ class SimGridMachine {
     std::vector<sg::ExecPtr> last(hosts_.size());
     for (const OpId op : order) {  // one after the other on each device
       sg::ExecPtr& before = last[placement.device_of_op[op]];
-      if (before && before->get_successors().end() == std::find(before->get_successors().begin(),
-                                                                before->get_successors().end(), execs[op]))
+      if (before && before->get_successors().end() ==
+                        std::find(before->get_successors().begin(), before->get_successors().end(), execs[op]))
         before->add_successor(execs[op]);
       before = execs[op];
     }

@@ -73,8 +73,7 @@ struct Mode {
   Rules rules;
 };
 std::vector<Mode> modes() {
-  std::vector<Mode> list = {
-      {"fifo", {}}, {"published_ties", {}}, {"priority", {}}, {"ordered", {}}, {"channels", {}}};
+  std::vector<Mode> list = {{"fifo", {}}, {"published_ties", {}}, {"priority", {}}, {"ordered", {}}, {"channels", {}}};
   list[1].rules.ties = Ties::published;
   list[2].rules.discipline = Discipline::priority;
   list[3].rules.discipline = Discipline::ordered;
@@ -123,9 +122,8 @@ void run_growth(benchmark::State& state) {
   state.counters["bytes_per_op_and_edge"] = static_cast<double>(bytes_in_use() - before) / size;
   const auto placements = random_placements(graph, 8, 1);
   for (auto _ : state) benchmark::DoNotOptimize(simulator.makespan(placements[0]));
-  state.counters["ns_per_op_and_edge"] =
-      benchmark::Counter(size * 1e-9 * static_cast<double>(state.iterations()),
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_op_and_edge"] = benchmark::Counter(size * 1e-9 * static_cast<double>(state.iterations()),
+                                                            benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 }  // namespace
@@ -138,10 +136,8 @@ int main(int argc, char** argv) {
   static const std::vector<BenchGraph> graphs = small_graphs();
   for (const BenchGraph& graph : graphs) {
     for (const Mode& mode : modes())
-      benchmark::RegisterBenchmark((graph.name + "/" + mode.name).c_str(), run_simulator, std::cref(graph),
-                                   mode.rules);
-    benchmark::RegisterBenchmark((graph.name + "/rival_plain_loop").c_str(), run_plain_loop,
-                                 std::cref(graph));
+      benchmark::RegisterBenchmark((graph.name + "/" + mode.name).c_str(), run_simulator, std::cref(graph), mode.rules);
+    benchmark::RegisterBenchmark((graph.name + "/rival_plain_loop").c_str(), run_plain_loop, std::cref(graph));
   }
   benchmark::RegisterBenchmark("growth", run_growth)
       ->RangeMultiplier(10)

@@ -35,8 +35,8 @@ std::vector<const Method*> chosen_methods(const std::string& names) {
   return chosen;
 }
 
-Outcome run_method(const Study& study, const CompareOptions& options, const Method& method,
-                   const LowerBound& bound, ProgressLine& progress) {
+Outcome run_method(const Study& study, const CompareOptions& options, const Method& method, const LowerBound& bound,
+                   ProgressLine& progress) {
   progress.start(method.name);
   MethodOptions method_options = method_options_from(options);
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
@@ -78,9 +78,8 @@ std::vector<Outcome> run_methods(const Study& study, const CompareOptions& optio
   }
   const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
   if (strongest == baselines.end()) return outcomes;
-  const bool asked = std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome& outcome) {
-    return outcome.made.method == strongest->made.method;
-  });
+  const bool asked = std::any_of(outcomes.begin(), outcomes.end(),
+                                 [&](const Outcome& outcome) { return outcome.made.method == strongest->made.method; });
   if (!asked) outcomes.push_back(*strongest);
   return outcomes;
 }
@@ -98,9 +97,9 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, s
                      const LowerBound& bound) {
   const Problem& problem = study.problem();
   std::string text =
-      fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", study.path(),
-                  study.graph().op_count(), study.machine().name(), to_string(problem.rules().discipline),
-                  to_string(problem.rules().links), study.show_time(bound.value), to_string(bound.kind));
+      fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", study.path(), study.graph().op_count(),
+                  study.machine().name(), to_string(problem.rules().discipline), to_string(problem.rules().links),
+                  study.show_time(bound.value), to_string(bound.kind));
   Table table({{"method", Table::Align::left}, {"makespan"}, {"gap"}, {"time"}, {"", Table::Align::left}});
   const auto best = std::min_element(outcomes.begin(), outcomes.end(), better);
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -127,8 +126,7 @@ void run_compare(const CompareOptions& options) {
     const LowerBound bound = lower_bound(study->problem());
     const std::vector<Outcome> outcomes = run_methods(*study, options, chosen, bound);
     print_text(options, (all.empty() ? "" : "\n") + describe(*study, outcomes, chosen.size(), bound));
-    if (std::none_of(outcomes.begin(), outcomes.end(),
-                     [](const Outcome& outcome) { return outcome.feasible; }))
+    if (std::none_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.feasible; }))
       nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", study->path());
     all.insert(all.end(), outcomes.begin(), outcomes.end());
   }

@@ -33,8 +33,7 @@ struct Facts {
   Measure measure = Measure::flops;
   std::size_t depth = 0, width = 0;
   double work = 0, critical_path = 0;
-  std::optional<double>
-      communication;  // time to move every edge; unknown without a machine or explicit times
+  std::optional<double> communication;  // time to move every edge; unknown without a machine or explicit times
   Bytes parameter_bytes = 0, tensor_bytes = 0;
   std::vector<KindShare> kinds;  // by work, then ops, then name
   std::optional<LowerBound> bound;
@@ -45,8 +44,7 @@ std::vector<Seconds> explicit_work(const Graph& graph) {
   std::vector<Seconds> work(graph.op_count(), Costs::kNever);
   for (OpId op = 0; op < graph.op_count(); ++op) {
     for (std::size_t column = 0; column < graph.cost_types().size(); ++column)
-      if (const Seconds time = graph.explicit_time(op, column); !std::isnan(time))
-        work[op] = std::min(work[op], time);
+      if (const Seconds time = graph.explicit_time(op, column); !std::isnan(time)) work[op] = std::min(work[op], time);
     if (work[op] == Costs::kNever) return {};
   }
   return work;
@@ -101,8 +99,7 @@ Facts gather(const Graph& graph, const Study* study) {
   facts.depth = ops_at_depth.size();
   facts.width = *std::max_element(ops_at_depth.begin(), ops_at_depth.end());
   for (OpId op = 0; op < graph.op_count(); ++op) facts.parameter_bytes += graph.parameter_bytes(op);
-  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
-    facts.tensor_bytes += graph.bytes(tensor);
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) facts.tensor_bytes += graph.bytes(tensor);
   facts.kinds = kind_shares(graph, work);
   if (study != nullptr) facts.bound = lower_bound(study->problem());
   return facts;
@@ -121,8 +118,8 @@ std::string to_text(const InfoOptions& options, const LoadedGraph& loaded, const
   text += fmt::format("ops            {}\ntensors        {}, {}\nedges          {}\n", graph.op_count(),
                       graph.tensor_count(), format_bytes(facts.tensor_bytes), graph.edge_count());
   text += fmt::format("parameters     {}\n", format_bytes(facts.parameter_bytes));
-  text += fmt::format("depth          {} levels\nwidth          {} ops in the widest level\n", facts.depth,
-                      facts.width);
+  text +=
+      fmt::format("depth          {} levels\nwidth          {} ops in the widest level\n", facts.depth, facts.width);
   text += fmt::format("work           {}\ncritical path  {}\n", show_work(facts, facts.work),
                       show_work(facts, facts.critical_path));
   text += fmt::format("parallelism    {:.2f} on average (work over critical path)\n",

@@ -24,8 +24,7 @@ void check_verb(const CLI::App& command, const std::vector<std::string>& argumen
   const std::string& word = arguments.front();
   const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == word; };
   if (!word.starts_with('-') && command.get_subcommands(is_it).empty())
-    throw InputError(
-        fmt::format("found '{}'; required one of {}; try 'doppler --help'", word, verb_names(command)));
+    throw InputError(fmt::format("found '{}'; required one of {}; try 'doppler --help'", word, verb_names(command)));
 }
 
 void run(CLI::App& command, std::vector<std::string> arguments) {

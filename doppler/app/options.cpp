@@ -24,8 +24,7 @@ bool is_input(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const std::string content = read_file(path);
-  const auto file =
-      nlohmann::json::parse(content, nullptr, false);  // no exceptions: "discarded" if it is not JSON
+  const auto file = nlohmann::json::parse(content, nullptr, false);  // no exceptions: "discarded" if it is not JSON
   if (file.is_object() && file.value("format", nlohmann::json()) == "doppler-placement") return true;
   try {
     parse_graph(path, content);
@@ -58,30 +57,23 @@ void add_machine_flag(CLI::App& verb, Options& options, bool required) {
 }
 
 void add_graph_flags(CLI::App& verb, Options& options) {
-  verb.add_flag("--repair", options.repair,
-                "Fix the known damage of the published graphs instead of warning");
+  verb.add_flag("--repair", options.repair, "Fix the known damage of the published graphs instead of warning");
 }
 
 void add_rule_flags(CLI::App& verb, Options& options) {
-  verb.add_option("--discipline", options.discipline,
-                  "Which ready op runs next: fifo, priority, ordered or random")
+  verb.add_option("--discipline", options.discipline, "Which ready op runs next: fifo, priority, ordered or random")
       ->capture_default_str();
-  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")
-      ->capture_default_str();
+  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")->capture_default_str();
   verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
-  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")
-      ->capture_default_str();
-  verb.add_option("--seed", options.seed, "Fixes every random choice")
-      ->check(whole_number())
-      ->capture_default_str();
+  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")->capture_default_str();
+  verb.add_option("--seed", options.seed, "Fixes every random choice")->check(whole_number())->capture_default_str();
 }
 
 void add_search_flags(CLI::App& verb, Options& options) {
-  CLI::Option* time = verb.add_option("--time", options.time, "For methods that search: how long, each")
-                          ->capture_default_str();
-  verb.add_option("--evaluations", options.evaluations,
-                  "For methods that search: how many simulations; reproducible")
+  CLI::Option* time =
+      verb.add_option("--time", options.time, "For methods that search: how long, each")->capture_default_str();
+  verb.add_option("--evaluations", options.evaluations, "For methods that search: how many simulations; reproducible")
       ->check(whole_number())
       ->excludes(time);
   options.threads = std::max(1u, std::thread::hardware_concurrency());
@@ -101,8 +93,7 @@ std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
       settled.push_back(arguments[i]);
       continue;
     }
-    const bool has_file = i + 1 < arguments.size() &&
-                          (arguments[i + 1] == "-" || !arguments[i + 1].starts_with('-')) &&
+    const bool has_file = i + 1 < arguments.size() && (arguments[i + 1] == "-" || !arguments[i + 1].starts_with('-')) &&
                           !is_input(arguments[i + 1]);
     settled.push_back("--json=" + (has_file ? arguments[++i] : "-"));
   }

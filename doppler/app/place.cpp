@@ -34,8 +34,7 @@ Seconds best_single_device(const Problem& problem) {
   return best;
 }
 
-Result search(const Study& study, const PlaceOptions& options, const Method& method,
-              const LowerBound& bound) {
+Result search(const Study& study, const PlaceOptions& options, const Method& method, const LowerBound& bound) {
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
   progress.start(method.name);
   MethodOptions method_options = method_options_from(options);
@@ -45,12 +44,12 @@ Result search(const Study& study, const PlaceOptions& options, const Method& met
 
 std::string describe(const Study& study, const Outcome& outcome, const Timeline& timeline, Seconds single) {
   const Provenance& made = outcome.made;
-  std::string text = fmt::format("graph        {}, {} ops, {} edges\n", study.path(),
-                                 study.graph().op_count(), study.graph().edge_count());
+  std::string text = fmt::format("graph        {}, {} ops, {} edges\n", study.path(), study.graph().op_count(),
+                                 study.graph().edge_count());
   text += fmt::format("machine      {}, {} devices\n", made.machine, study.machine().device_count());
   text += fmt::format("method       {}{}, {:.2f} s, {} evaluations, seed {}\n", made.method,
-                      made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner),
-                      outcome.seconds, made.evaluations, made.seed);
+                      made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner), outcome.seconds,
+                      made.evaluations, made.seed);
   if (single > 0 && made.makespan > 0)
     text += fmt::format("speed-up     {:.2f} over the best single device ({})\n", single / made.makespan,
                         study.show_time(single));
@@ -69,10 +68,9 @@ void run_place(const PlaceOptions& options) {
 
   const Outcome outcome = outcome_of(study, options, result);
   const Seconds single = best_single_device(study.problem());
-  if (!options.output.empty())
-    write_file_atomically(options.output, placement_to_json(result.placement, outcome.made));
-  write_json_if_asked(options, place_result_to_json(outcome, timeline, study.graph(), study.machine(),
-                                                    result.placement, single));
+  if (!options.output.empty()) write_file_atomically(options.output, placement_to_json(result.placement, outcome.made));
+  write_json_if_asked(
+      options, place_result_to_json(outcome, timeline, study.graph(), study.machine(), result.placement, single));
   if (options.output != "-") print_text(options, describe(study, outcome, timeline, single));
   if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
 }
@@ -92,8 +90,7 @@ void add_place(CLI::App& command) {
       ->required();
   add_machine_flag(*verb, *options, true);
   verb->add_option("--method", options->method, method_help())->type_name("METHOD")->capture_default_str();
-  verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")
-      ->type_name("FILE");
+  verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")->type_name("FILE");
   add_search_flags(*verb, *options);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);

@@ -7,13 +7,11 @@
 namespace doppler {
 namespace {
 
-std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine,
-                            const std::vector<std::string>& texts) {
+std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const std::vector<std::string>& texts) {
   std::vector<Pin> pins;
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');  // an op's name may contain one
-    if (equals == std::string::npos)
-      throw InputError(fmt::format("--pin: found '{}'; required op=device", text));
+    if (equals == std::string::npos) throw InputError(fmt::format("--pin: found '{}'; required op=device", text));
     pins.emplace_back(graph.op_by_name(std::string_view(text).substr(0, equals)),
                       machine.device_by_name(std::string_view(text).substr(equals + 1)));
   }
@@ -82,9 +80,8 @@ std::string describe_run(const Study& study, const Outcome& outcome, const Timel
   const Traffic moved = traffic(timeline, study.graph());
   std::string text = fmt::format("makespan     {}{}\n", study.show_time(timeline.makespan),
                                  timeline.feasible() ? "" : "  INFEASIBLE: exceeds memory");
-  text +=
-      fmt::format("lower bound  {} ({}{})\n", study.show_time(outcome.made.lower_bound),
-                  to_string(outcome.bound_kind), study.problem().rules().noise > 0 ? ", without noise" : "");
+  text += fmt::format("lower bound  {} ({}{})\n", study.show_time(outcome.made.lower_bound),
+                      to_string(outcome.bound_kind), study.problem().rules().noise > 0 ? ", without noise" : "");
   text += fmt::format("gap          {}\n", show_gap(outcome));
   text += fmt::format("transfers    {}, {}\n", moved.transfers, format_bytes(moved.bytes));
   return text + "\n" + device_table(timeline, study.machine());

@@ -33,6 +33,12 @@ Budget Budget::at_most(std::uint64_t evaluations) const {
   return budget;
 }
 
+Budget Budget::less(std::uint64_t used) const {
+  Budget rest = *this;
+  if (evaluations_ != kUnlimited) rest.evaluations_ = std::max(evaluations_, used + 1) - used;
+  return rest;
+}
+
 Budget Budget::with_interrupt(const std::atomic<bool>* interrupted) const {
   Budget budget = *this;
   budget.interrupted_ = interrupted;

@@ -9,9 +9,8 @@
 
 namespace doppler {
 
-// How long a search may go on: a deadline, a number of evaluations, and a flag that Ctrl-C sets. Only the
-// number of evaluations is reproducible; results record how many were used, so a timed run can be repeated
-// exactly.
+// How long a search may go on: a deadline, a number of evaluations, and a flag that Ctrl-C sets. Only a
+// number of evaluations gives the same result every time; a deadline depends on the clock.
 class Budget {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -24,16 +23,15 @@ class Budget {
   Budget share(double fraction) const;
   // The same, but no more evaluations than that.
   Budget at_most(std::uint64_t evaluations) const;
+  // The same deadline, and what is left of the evaluations after `used` of them; at least one.
+  Budget less(std::uint64_t used) const;
   Budget with_interrupt(const std::atomic<bool>* interrupted) const;
 
-  bool out_of_time()
-      const;  // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
+  bool out_of_time() const;   // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
   Seconds time_left() const;  // infinity if no deadline
   bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   std::uint64_t evaluations() const { return evaluations_; }
-  bool interrupted() const {
-    return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed);
-  }
+  bool interrupted() const { return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -33,10 +33,10 @@ void check_costs(const GeneratedCosts& costs) {
   require(costs.spread >= 0 && costs.spread <= 4, "spread", costs.spread, "between 0 and 4");
   require(costs.communication_ratio >= 0 && costs.communication_ratio <= 1e6, "communication ratio",
           costs.communication_ratio, "between 0 and 1e6");
-  require(positive(costs.reference_flops_per_second), "reference flops per second",
-          costs.reference_flops_per_second, "a positive number");
-  require(positive(costs.reference_bytes_per_second), "reference bytes per second",
-          costs.reference_bytes_per_second, "a positive number");
+  require(positive(costs.reference_flops_per_second), "reference flops per second", costs.reference_flops_per_second,
+          "a positive number");
+  require(positive(costs.reference_bytes_per_second), "reference bytes per second", costs.reference_bytes_per_second,
+          "a positive number");
 }
 
 void check_ops(OpId ops) { require(ops >= 1, "ops", ops, "at least 1"); }
@@ -50,12 +50,12 @@ std::vector<double> draw_sizes(std::size_t count, double spread, Rng rng) {
 
 // Bytes of every op's output such that moving each edge once takes `communication_ratio` times the
 // computation.
-std::vector<Bytes> scale_to_ratio(const std::vector<double>& sizes, const std::vector<Edge>& edges,
-                                  double total_flops, const GeneratedCosts& costs) {
+std::vector<Bytes> scale_to_ratio(const std::vector<double>& sizes, const std::vector<Edge>& edges, double total_flops,
+                                  const GeneratedCosts& costs) {
   double moved = 0;
   for (const Edge& edge : edges) moved += sizes[edge.src];
-  const double target = costs.communication_ratio * total_flops / costs.reference_flops_per_second *
-                        costs.reference_bytes_per_second;
+  const double target =
+      costs.communication_ratio * total_flops / costs.reference_flops_per_second * costs.reference_bytes_per_second;
   const double scale = moved > 0 ? target / moved : 0;
   std::vector<Bytes> bytes(sizes.size());
   for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -63,8 +63,7 @@ std::vector<Bytes> scale_to_ratio(const std::vector<double>& sizes, const std::v
   return bytes;
 }
 
-Graph add_costs(std::string title, const Structure& structure, std::uint64_t seed,
-                const GeneratedCosts& costs) {
+Graph add_costs(std::string title, const Structure& structure, std::uint64_t seed, const GeneratedCosts& costs) {
   const Rng rng(seed);
   std::vector<double> flops = draw_sizes(structure.ops, costs.spread, rng.split(kFlops));
   double total_flops = 0;
@@ -130,8 +129,7 @@ Graph generate_layered(const LayeredOptions& options) {
   check_ops(options.ops);
   check_costs(options.costs);
   require(options.width >= 1 && options.width <= (1u << 30), "width", options.width, "between 1 and 2^30");
-  require(options.degree >= 1 && options.degree <= kLargestDegree, "degree", options.degree,
-          "between 1 and 64");
+  require(options.degree >= 1 && options.degree <= kLargestDegree, "degree", options.degree, "between 1 and 64");
   Rng rng = Rng(options.seed).split(kStructure);
   Structure structure{options.ops, {}, {}};
   OpId previous = 0, first = 0;  // the layer before is [previous, first)
@@ -146,8 +144,8 @@ Graph generate_layered(const LayeredOptions& options) {
     previous = first;
     first = last;
   }
-  const std::string title = fmt::format("layered {} ops, width {}, degree {}, seed {}", options.ops,
-                                        options.width, options.degree, options.seed);
+  const std::string title = fmt::format("layered {} ops, width {}, degree {}, seed {}", options.ops, options.width,
+                                        options.degree, options.seed);
   return add_costs(title, structure, options.seed, options.costs);
 }
 
@@ -171,8 +169,7 @@ Graph generate_random(const RandomOptions& options) {
       if (dst < options.ops) structure.edges.push_back({static_cast<OpId>(src), static_cast<OpId>(dst)});
     }
   }
-  const std::string title =
-      fmt::format("random {} ops, degree {}, seed {}", options.ops, options.degree, options.seed);
+  const std::string title = fmt::format("random {} ops, degree {}, seed {}", options.ops, options.degree, options.seed);
   return add_costs(title, structure, options.seed, options.costs);
 }
 
@@ -194,8 +191,8 @@ Graph generate_series_parallel(const SeriesParallelOptions& options) {
     edges.push_back({op, dst});
   }
   number_topologically(structure);
-  const std::string title = fmt::format("series-parallel {} ops, parallel {}, seed {}", options.ops,
-                                        options.parallel, options.seed);
+  const std::string title =
+      fmt::format("series-parallel {} ops, parallel {}, seed {}", options.ops, options.parallel, options.seed);
   return add_costs(title, structure, options.seed, options.costs);
 }
 

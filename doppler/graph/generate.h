@@ -26,9 +26,8 @@ struct GeneratedCosts {
 // Ops in layers; an op reads from the layer before its own.
 struct LayeredOptions {
   OpId ops = 1000;
-  OpId width = 16;  // mean ops per layer: uniform between 1 and 2·width-1
-  double degree =
-      2;  // mean inputs per op after the first layer, at least 1; fewer where the layer before is narrower
+  OpId width = 16;    // mean ops per layer: uniform between 1 and 2·width-1
+  double degree = 2;  // mean inputs per op after the first layer, at least 1; fewer where the layer before is narrower
   std::uint64_t seed = 0;
   GeneratedCosts costs;
 };

@@ -20,8 +20,8 @@ void accumulate_offsets(std::vector<T>& begin) {
 void check_cost(const std::string& where, const std::string& op, std::string_view what, double value) {
   // Written so that NaN fails too.
   if (!(value >= 0 && value <= kLargestCost))
-    throw InputError(fmt::format("{}: op '{}' has {} {}; required between 0 and {:g}", where, op, what, value,
-                                 kLargestCost));
+    throw InputError(
+        fmt::format("{}: op '{}' has {} {}; required between 0 and {:g}", where, op, what, value, kLargestCost));
 }
 
 // "-0" passes for a cost; as 0 it survives being written and read.
@@ -70,8 +70,7 @@ OpId Graph::find_op(std::string_view name) const {
 OpId Graph::op_by_name(std::string_view name) const {
   const OpId op = find_op(name);
   if (op == op_count())
-    throw InputError(
-        fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
+    throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
   return op;
 }
 
@@ -119,14 +118,12 @@ void GraphBuilder::check_op(const OpSpec& op) const {
     runs_somewhere = true;
   }
   if (!runs_somewhere)
-    throw InputError(
-        fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
+    throw InputError(fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
 }
 
 TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer) {
   if (producer >= op_count())
-    throw InputError(
-        fmt::format("{}: a tensor is produced by op {}; required below {}", where_, producer, op_count()));
+    throw InputError(fmt::format("{}: a tensor is produced by op {}; required below {}", where_, producer, op_count()));
   const std::string& name = graph_.name(producer);
   check_cost(where_, name, "a tensor with bytes", static_cast<double>(bytes));
   if (explicit_transfer) check_cost(where_, name, "a tensor with transfer time", *explicit_transfer);
@@ -136,18 +133,17 @@ TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seco
 
 void GraphBuilder::add_consumer(TensorId tensor, OpId consumer) {
   if (tensor >= tensors_.size() || consumer >= op_count())
-    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer,
-                                 tensor, op_count(), tensors_.size()));
+    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer, tensor,
+                                 op_count(), tensors_.size()));
   if (tensors_[tensor].producer == consumer)
-    throw InputError(fmt::format("{}: op '{}' reads its own output; required an acyclic graph", where_,
-                                 graph_.name(consumer)));
+    throw InputError(
+        fmt::format("{}: op '{}' reads its own output; required an acyclic graph", where_, graph_.name(consumer)));
   edges_.push_back({tensor, consumer});
 }
 
 void GraphBuilder::set_input_order(OpId op, std::vector<TensorId> inputs) {
   if (op >= op_count())
-    throw InputError(
-        fmt::format("{}: the inputs of op {} are ordered; required below {}", where_, op, op_count()));
+    throw InputError(fmt::format("{}: the inputs of op {} are ordered; required below {}", where_, op, op_count()));
   input_orders_.emplace_back(op, std::move(inputs));
 }
 
@@ -156,8 +152,7 @@ void GraphBuilder::lay_out_times() {
   graph_.explicit_times_.assign(op_count() * columns, std::numeric_limits<Seconds>::quiet_NaN());
   for (auto& [type, times] : time_columns_) {
     const std::size_t column = graph_.cost_types_.size();
-    for (std::size_t op = 0; op < times.size(); ++op)
-      graph_.explicit_times_[op * columns + column] = times[op];
+    for (std::size_t op = 0; op < times.size(); ++op) graph_.explicit_times_[op * columns + column] = times[op];
     graph_.cost_types_.push_back(type);
     times = {};
   }
@@ -234,8 +229,8 @@ void GraphBuilder::refuse_duplicate_edges() const {
   for (OpId op = 0; op < op_count(); ++op) {
     for (const TensorId tensor : graph_.inputs(op)) {
       if (last_reader[tensor] == op)
-        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once",
-                                     where_, graph_.name(op), graph_.name(graph_.producer(tensor))));
+        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once", where_,
+                                     graph_.name(op), graph_.name(graph_.producer(tensor))));
       last_reader[tensor] = op;
     }
   }
@@ -277,11 +272,17 @@ void GraphBuilder::order_topologically() {
 }
 
 Graph GraphBuilder::build() && {
-  if (op_count() == 0)
-    throw InputError(fmt::format("{}: the graph has no ops; required at least one", where_));
+  if (op_count() == 0) throw InputError(fmt::format("{}: the graph has no ops; required at least one", where_));
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
   if (std::max(tensors_.size(), edges_.size()) > kMost)
     throw InputError(fmt::format("{}: too large; required fewer than 2^32 tensors and edges", where_));
+  // So that sums of bytes never overflow.
+  double bytes = 0;
+  for (const Bytes parameters : graph_.parameter_bytes_) bytes += static_cast<double>(parameters);
+  for (const auto& tensor : tensors_) bytes += static_cast<double>(tensor.bytes);
+  if (bytes > kLargestCost)
+    throw InputError(fmt::format("{}: parameters and tensors have {:g} bytes together; required at most {:g}", where_,
+                                 bytes, kLargestCost));
   if (graph_.title_.empty()) graph_.title_ = where_;
   if (!graph_.group_.empty()) graph_.group_.resize(op_count(), Graph::kNoGroup);
   lay_out_times();

@@ -73,9 +73,7 @@ class Graph {
   // Tensors.
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
-  std::span<const OpId> consumers(TensorId tensor) const {
-    return slice(consumers_, consumer_begin_, tensor);
-  }
+  std::span<const OpId> consumers(TensorId tensor) const { return slice(consumers_, consumer_begin_, tensor); }
   // Explicit time to move the tensor over one link; none: derived from its bytes.
   std::optional<Seconds> explicit_transfer(TensorId tensor) const {
     const Seconds value = explicit_transfer_[tensor];
@@ -85,9 +83,7 @@ class Graph {
   // Explicit costs: one column per device type that any op names.
   std::span<const std::string> cost_types() const { return cost_types_; }
   // NaN: not given for this op and type.
-  Seconds explicit_time(OpId op, std::size_t column) const {
-    return explicit_times_[op * cost_types_.size() + column];
-  }
+  Seconds explicit_time(OpId op, std::size_t column) const { return explicit_times_[op * cost_types_.size() + column]; }
 
   // Colocation: group of an op, or kNoGroup; groups are numbered from 0.
   static constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
@@ -107,8 +103,7 @@ class Graph {
   friend class GraphBuilder;
 
   template <typename T, typename Offset>
-  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin,
-                                  std::size_t i) {
+  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin, std::size_t i) {
     return {values.data() + begin[i], values.data() + begin[i + 1]};
   }
 
@@ -186,8 +181,7 @@ class GraphBuilder {
   std::string where_;
   Graph graph_;  // op columns grow here directly, so that a large graph never exists twice
   Interned labels_, groups_;
-  std::map<std::string, std::vector<Seconds>>
-      time_columns_;  // by device type; short columns end in "not given"
+  std::map<std::string, std::vector<Seconds>> time_columns_;  // by device type; short columns end in "not given"
   std::vector<Tensor> tensors_;
   std::vector<Edge> edges_;
   std::vector<std::pair<OpId, std::vector<TensorId>>> input_orders_;

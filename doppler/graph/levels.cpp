@@ -31,8 +31,7 @@ Levels levels(const Graph& graph, std::span<const Seconds> op_time, std::span<co
 std::vector<std::uint32_t> depths(const Graph& graph) {
   std::vector<std::uint32_t> depth(graph.op_count(), 0);
   for (const OpId op : graph.topological_order())
-    for (const TensorId tensor : graph.inputs(op))
-      depth[op] = std::max(depth[op], depth[graph.producer(tensor)] + 1);
+    for (const TensorId tensor : graph.inputs(op)) depth[op] = std::max(depth[op], depth[graph.producer(tensor)] + 1);
   return depth;
 }
 

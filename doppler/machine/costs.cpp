@@ -37,8 +37,7 @@ Seconds roofline(const Graph& graph, OpId op, const Device& device) {
   } else if (device.rates.empty()) {
     return std::numeric_limits<Seconds>::quiet_NaN();
   }
-  const double traffic =
-      static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
+  const double traffic = static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
   const Seconds memory = device.memory_bytes_per_second > 0 ? traffic / device.memory_bytes_per_second : 0;
   return device.overhead + std::max(compute, memory);
 }
@@ -104,8 +103,7 @@ void Costs::fill_op_times() {
   std::vector<std::vector<std::size_t>> columns(device_classes_);
   for (std::size_t c = 0; c < device_classes_; ++c) {
     const std::string& type = machine_->device(class_representative_[c]).type;
-    for (const std::string& name :
-         {type, std::string(type == "cpu" ? "cpu" : "accelerator"), std::string("*")})
+    for (const std::string& name : {type, std::string(type == "cpu" ? "cpu" : "accelerator"), std::string("*")})
       if (const auto column = find_column(*graph_, name)) columns[c].push_back(*column);
   }
   for (OpId op = 0; op < n; ++op) {
@@ -117,6 +115,10 @@ void Costs::fill_op_times() {
         if (std::isnan(time)) time = graph_->explicit_time(op, column);
       if (std::isnan(time)) time = roofline(*graph_, op, machine_->device(class_representative_[c]));
       if (std::isnan(time)) time = kNever;
+      if (time != kNever && time > kLargestCost)
+        throw InputError(fmt::format("{}: op '{}' takes {} s on device '{}' of machine '{}'; required at most {:g}",
+                                     graph_->title(), graph_->name(op), time,
+                                     machine_->device(class_representative_[c]).name, machine_->name(), kLargestCost));
       op_time_[op * device_classes_ + c] = time;
       if (time == kNever) continue;
       fastest = std::min(fastest, time);
@@ -150,9 +152,12 @@ void Costs::fill_transfer_times() {
         time = *explicit_time * link.cost_factor;
       } else {
         time = link.latency;
-        if (link.bytes_per_second > 0)
-          time += static_cast<double>(graph_->bytes(tensor)) / link.bytes_per_second;
+        if (link.bytes_per_second > 0) time += static_cast<double>(graph_->bytes(tensor)) / link.bytes_per_second;
       }
+      if (!(time <= kLargestCost))
+        throw InputError(fmt::format("{}: moving a tensor of op '{}' takes {} s on machine '{}'; required at most {:g}",
+                                     graph_->title(), graph_->name(graph_->producer(tensor)), time, machine_->name(),
+                                     kLargestCost));
       transfer_time_[tensor * link_classes_ + c] = time;
       total += time * class_link_pairs_[c];
       fastest = std::min(fastest, time);

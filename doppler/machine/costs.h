@@ -25,9 +25,7 @@ class Costs {
   const Machine& machine() const { return *machine_; }
 
   // Infinity if the op cannot run on the device.
-  Seconds op_time(OpId op, DeviceId device) const {
-    return op_time_[op * device_classes_ + device_class_[device]];
-  }
+  Seconds op_time(OpId op, DeviceId device) const { return op_time_[op * device_classes_ + device_class_[device]]; }
   bool can_run(OpId op, DeviceId device) const { return op_time(op, device) < kNever; }
   // 0 if src == dst.
   Seconds transfer_time(TensorId tensor, DeviceId src, DeviceId dst) const {

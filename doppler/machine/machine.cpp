@@ -28,19 +28,26 @@ void check_number(const std::string& where, std::string_view what, double value)
     throw InputError(fmt::format("{}: {} is {}; required a finite number, not negative", where, what, value));
 }
 
+// Ops on a device or transfers on a link at the same time; simulations keep a clock for each.
+constexpr unsigned kMostAtATime = 4096;
+
+void check_count(const std::string& where, std::string_view what, unsigned count) {
+  if (count == 0 || count > kMostAtATime)
+    throw InputError(fmt::format("{}: {} is {}; required between 1 and {}", where, what, count, kMostAtATime));
+}
+
 void check_device(const std::string& machine, const Device& device) {
   const std::string where = fmt::format("{}: device '{}'", machine, device.name);
   if (device.name.empty()) throw InputError(fmt::format("{}: a device has no name; required one", machine));
-  if (device.type.empty())
-    throw InputError(fmt::format("{}: no type; required one, such as 'gpu' or 'cpu'", where));
+  if (device.type.empty()) throw InputError(fmt::format("{}: no type; required one, such as 'gpu' or 'cpu'", where));
   check_number(where, "memory_bytes_per_second", device.memory_bytes_per_second);
   check_number(where, "overhead", device.overhead);
-  if (device.slots == 0) throw InputError(fmt::format("{}: slots is 0; required at least 1", where));
+  check_count(where, "slots", device.slots);
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const Rate& rate : device.rates) {
     if (!(rate.flops_per_second > 0 && std::isfinite(rate.flops_per_second)))
-      throw InputError(fmt::format("{}: rate for kind '{}', dtype '{}' is {}; required above 0 and finite",
-                                   where, rate.kind, rate.dtype, rate.flops_per_second));
+      throw InputError(fmt::format("{}: rate for kind '{}', dtype '{}' is {}; required above 0 and finite", where,
+                                   rate.kind, rate.dtype, rate.flops_per_second));
     if (!seen.emplace(rate.kind, rate.dtype).second)
       throw InputError(
           fmt::format("{}: two rates for kind '{}', dtype '{}'; required one", where, rate.kind, rate.dtype));
@@ -48,14 +55,14 @@ void check_device(const std::string& machine, const Device& device) {
 }
 
 void check_link(const std::string& machine, const Device& src, const Device& dst, const Link& link) {
-  if (plausible(link.latency) && plausible(link.bytes_per_second) && plausible(link.cost_factor) &&
-      link.channels > 0)
+  if (plausible(link.latency) && plausible(link.bytes_per_second) && plausible(link.cost_factor) && link.channels > 0 &&
+      link.channels <= kMostAtATime)
     return;  // a thousand devices have a million links: no text for the good ones
   const std::string where = fmt::format("{}: link '{}' to '{}'", machine, src.name, dst.name);
   check_number(where, "latency", link.latency);
   check_number(where, "bytes_per_second", link.bytes_per_second);
   check_number(where, "cost_factor", link.cost_factor);
-  throw InputError(fmt::format("{}: channels is 0; required at least 1", where));
+  check_count(where, "channels", link.channels);
 }
 
 Machine uniform_by_name(const std::string& name) {
@@ -63,9 +70,8 @@ Machine uniform_by_name(const std::string& name) {
   const std::size_t colon = spec.find(':');
   const auto devices = parse_index(spec.substr(0, colon));
   if (!devices || *devices == 0 || *devices > kMostDevices)
-    throw InputError(
-        fmt::format("machine: found '{}'; required uniform:N or uniform:N:MEMORY with N from 1 to {}", name,
-                    kMostDevices));
+    throw InputError(fmt::format("machine: found '{}'; required uniform:N or uniform:N:MEMORY with N from 1 to {}",
+                                 name, kMostDevices));
   const Bytes memory = colon == std::string_view::npos ? 0 : parse_bytes(spec.substr(colon + 1), name);
   return uniform_machine(static_cast<DeviceId>(*devices), memory);
 }
@@ -83,8 +89,7 @@ Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link
   for (const Device& device : devices_) {
     check_device(where, device);
     if (!names.insert(device.name).second)
-      throw InputError(
-          fmt::format("{}: two devices are named '{}'; required unique names", where, device.name));
+      throw InputError(fmt::format("{}: two devices are named '{}'; required unique names", where, device.name));
   }
   for (DeviceId src = 0; src < device_count(); ++src)
     for (DeviceId dst = 0; dst < device_count(); ++dst)
@@ -97,10 +102,9 @@ DeviceId Machine::device_by_name(std::string_view name) const {
     if (devices_[id].name == name) return id;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", devices_[id].name);
   }
-  if (const auto index = parse_index(name); index && *index < device_count())
-    return static_cast<DeviceId>(*index);
-  throw InputError(fmt::format("machine '{}': no device '{}'; required an index below {} or one of {}", name_,
-                               name, device_count(), names));
+  if (const auto index = parse_index(name); index && *index < device_count()) return static_cast<DeviceId>(*index);
+  throw InputError(fmt::format("machine '{}': no device '{}'; required an index below {} or one of {}", name_, name,
+                               device_count(), names));
 }
 
 Machine uniform_machine(DeviceId devices, Bytes memory) {

@@ -27,16 +27,13 @@ void read(const JsonFields& fields, const char* key, unsigned& target) {
   target = value->get<unsigned>();
 }
 
-void read(const JsonFields& fields, const char* key, double& target) {
-  target = fields.number_or(key, target);
-}
+void read(const JsonFields& fields, const char* key, double& target) { target = fields.number_or(key, target); }
 
 // A number of bytes, or text such as "16GiB".
 Bytes read_size(const JsonFields& fields, const char* key) {
   const Json* value = fields.find(key);
   if (value == nullptr) return 0;
-  if (value->is_string())
-    return parse_bytes(fields.string(key), fmt::format("{}: '{}'", fields.where(), key));
+  if (value->is_string()) return parse_bytes(fields.string(key), fmt::format("{}: '{}'", fields.where(), key));
   return fields.bytes(key);
 }
 
@@ -93,8 +90,8 @@ void read_link(const JsonFields& fields, Link& link) {
 DeviceId find_device(const JsonFields& fields, const std::string& name, const std::vector<Device>& devices) {
   for (DeviceId id = 0; id < devices.size(); ++id)
     if (devices[id].name == name) return id;
-  throw InputError(fmt::format("{}: no device '{}'; required the name of one of the {} devices",
-                               fields.where(), name, devices.size()));
+  throw InputError(fmt::format("{}: no device '{}'; required the name of one of the {} devices", fields.where(), name,
+                               devices.size()));
 }
 
 struct Pair {
@@ -108,23 +105,21 @@ Pair parse_pair(const JsonFields& fields, const std::vector<Device>& devices) {
     const std::vector<std::string> names = fields.strings("between");
     if (names.size() != 2) fields.fail("between", "two device names");
     if (fields.find("from") != nullptr || fields.find("to") != nullptr)
-      throw InputError(
-          fmt::format("{}: 'between' and 'from'/'to'; required one or the other", fields.where()));
+      throw InputError(fmt::format("{}: 'between' and 'from'/'to'; required one or the other", fields.where()));
     pair = {find_device(fields, names[0], devices), find_device(fields, names[1], devices), true};
   } else {
-    pair = {find_device(fields, fields.string("from"), devices),
-            find_device(fields, fields.string("to"), devices), false};
+    pair = {find_device(fields, fields.string("from"), devices), find_device(fields, fields.string("to"), devices),
+            false};
   }
   if (pair.a == pair.b)
-    throw InputError(fmt::format("{}: from '{}' to itself; required two different devices", fields.where(),
-                                 devices[pair.a].name));
+    throw InputError(
+        fmt::format("{}: from '{}' to itself; required two different devices", fields.where(), devices[pair.a].name));
   return pair;
 }
 
 // "default" is every link; each entry of "pairs" changes one link ("from", "to") or two ("between"), and only
 // the properties that it names.
-std::vector<Link> parse_links(const std::string& where, const Json* value,
-                              const std::vector<Device>& devices) {
+std::vector<Link> parse_links(const std::string& where, const Json* value, const std::vector<Device>& devices) {
   Link usual;
   if (value == nullptr) return std::vector<Link>(devices.size() * devices.size(), usual);
   const JsonFields fields(where, *value);
@@ -139,8 +134,7 @@ std::vector<Link> parse_links(const std::string& where, const Json* value,
   const Json& pairs = array(fields, "pairs");
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const JsonFields entry(fmt::format("{}: pairs[{}]", where, i), pairs[i]);
-    entry.refuse_other_keys(
-        {"between", "from", "to", "latency", "bytes_per_second", "channels", "cost_factor"});
+    entry.refuse_other_keys({"between", "from", "to", "latency", "bytes_per_second", "channels", "cost_factor"});
     const Pair pair = parse_pair(entry, devices);
     read_link(entry, links[pair.a * devices.size() + pair.b]);
     if (pair.both_ways) read_link(entry, links[pair.b * devices.size() + pair.a]);
@@ -158,8 +152,7 @@ ordered_json link_json(const Link& link) {
 ordered_json device_json(const Device& device) {
   ordered_json rates = ordered_json::array();
   for (const Rate& rate : device.rates)
-    rates.push_back(
-        {{"kind", rate.kind}, {"dtype", rate.dtype}, {"flops_per_second", rate.flops_per_second}});
+    rates.push_back({{"kind", rate.kind}, {"dtype", rate.dtype}, {"flops_per_second", rate.flops_per_second}});
   return {{"name", device.name},
           {"type", device.type},
           {"rates", rates},
@@ -176,16 +169,15 @@ Link most_common_link(const Machine& machine) {
     for (DeviceId dst = 0; dst < machine.device_count(); ++dst) {
       if (src == dst) continue;
       const Link& link = machine.link(src, dst);
-      const auto found =
-          std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == link; });
+      const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == link; });
       if (found == counts.end())
         counts.emplace_back(link, 1);
       else
         ++found->second;
     }
   }
-  const auto most = std::max_element(counts.begin(), counts.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == counts.end() ? Link() : most->first;
 }
 

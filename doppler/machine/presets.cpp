@@ -22,8 +22,7 @@ struct Peak {
   double flops_per_second;
 };
 
-Device device(std::string name, std::string type, std::initializer_list<Peak> peaks,
-              double memory_bytes_per_second) {
+Device device(std::string name, std::string type, std::initializer_list<Peak> peaks, double memory_bytes_per_second) {
   Device result;
   result.name = std::move(name);
   result.type = std::move(type);
@@ -74,8 +73,7 @@ Device xeon(DeviceId id) {
 // copy.
 constexpr Link kPcie{.latency = microseconds(10), .bytes_per_second = gigabytes_per_second(12)};
 // Between GPUs on different sockets, staged through host memory.
-constexpr Link kThroughHost{
-    .latency = microseconds(20), .bytes_per_second = gigabytes_per_second(9), .cost_factor = 2};
+constexpr Link kThroughHost{.latency = microseconds(20), .bytes_per_second = gigabytes_per_second(9), .cost_factor = 2};
 // Intel UPI at 10.4 GT/s: 20.8 GB/s per direction and link, two links between sockets.
 constexpr Link kUpi{.latency = microseconds(1), .bytes_per_second = gigabytes_per_second(41.6)};
 
@@ -118,8 +116,7 @@ constexpr MachinePreset kPresets[] = {
     {"p100x4", "4 Tesla P100 16 GB on PCIe 3", [] { return build("p100x4", 4, p100, always_pcie); }},
     {"p100x8", "8 Tesla P100 16 GB, 4 per socket, PCIe 3",
      [] { return build("p100x8", 8, p100, two_socket_pcie_link); }},
-    {"v100x4", "4 Tesla V100 16 GB, one quad of a DGX-1, NVLink 2",
-     [] { return build("v100x4", 4, v100, dgx1_link); }},
+    {"v100x4", "4 Tesla V100 16 GB, one quad of a DGX-1, NVLink 2", [] { return build("v100x4", 4, v100, dgx1_link); }},
     {"v100x8", "8 Tesla V100 16 GB, a DGX-1: unequal NVLinks, some pairs through the host",
      [] { return build("v100x8", 8, v100, dgx1_link); }},
     {"a100x8", "8 A100 80 GB behind NVSwitch", [] { return build("a100x8", 8, a100, always_nvswitch); }},

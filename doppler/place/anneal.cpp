@@ -24,7 +24,7 @@ constexpr double kCoolest = 2e-3;
 constexpr double kCooling = 100;            // from the start of a pass to its end
 constexpr std::uint64_t kStepsPerOp = 400;  // of a pass
 constexpr std::uint64_t kLongPass = 4;      // every fourth pass or so is longer by this factor
-constexpr double kFewStepsPerOp = 20;  // with fewer, a pass starts cooler: it cannot cross barriers anyway
+constexpr double kFewStepsPerOp = 20;       // with fewer, a pass starts cooler: it cannot cross barriers anyway
 
 struct Best {
   Placement placement;
@@ -42,8 +42,7 @@ class Chain {
         ranked_(discipline_ == Discipline::priority || discipline_ == Discipline::ordered),
         state_(problem, ranked_),
         simulator_(problem) {
-    if (ranked_ && OrderedEvaluator::supports(problem))
-      ordered_ = std::make_unique<OrderedEvaluator>(problem);
+    if (ranked_ && OrderedEvaluator::supports(problem)) ordered_ = std::make_unique<OrderedEvaluator>(problem);
   }
 
   // Begins at `start`; true if it fits in memory.
@@ -63,7 +62,7 @@ class Chain {
       if (first || rng_.below(2) == 0) {
         if (!first) choose_start(ordered_best_);
         anneal_ordered(heat, steps, ordered_best_);
-      } else {
+      } else if (common.makespan < Costs::kNever) {
         state_.assign(common.placement);
       }
       anneal_simulated(heat / 3, steps / 4);
@@ -79,15 +78,12 @@ class Chain {
 
   const Best& best() const { return best_; }
   std::uint64_t evaluations() const { return evaluations_; }
-  bool exhausted() const { return evaluations_left_ <= evaluations_; }
+  // Moves that change nothing cost little but not nothing: on a graph where nothing can move they are all there is.
+  bool exhausted() const { return evaluations_left_ <= evaluations_ + idle_moves_ / 8; }
 
  private:
-  std::span<const std::uint32_t> ranks() const {
-    return ranked_ ? state_.rank() : std::span<const std::uint32_t>();
-  }
-  double log_uniform(double low, double high) {
-    return std::exp(rng_.uniform(std::log(low), std::log(high)));
-  }
+  std::span<const std::uint32_t> ranks() const { return ranked_ ? state_.rank() : std::span<const std::uint32_t>(); }
+  double log_uniform(double low, double high) { return std::exp(rng_.uniform(std::log(low), std::log(high))); }
 
   // Mostly the best so far, sometimes this chain's last state, now and then a random placement.
   void choose_start(const Best& best) {
@@ -157,7 +153,7 @@ class Chain {
   void cool(Seconds current, double heat, std::uint64_t steps, Attempt attempt, Improved improved) {
     const Budget pass = options_.budget.share(0.5);  // so that a pass on a large graph gets cold in time
     const Seconds allowance = pass.has_deadline() ? std::max(pass.time_left(), 1e-6) : Costs::kNever;
-    const std::uint64_t left = exhausted() ? 0 : evaluations_left_ - evaluations_;
+    const std::uint64_t left = exhausted() ? 0 : evaluations_left_ - evaluations_ - idle_moves_ / 8;
     steps = std::min(steps, std::max<std::uint64_t>(left / 2, 1));
     const std::uint64_t check_every = std::clamp<std::uint64_t>(20'000 / problem_.op_count(), 1, 64);
     Seconds lowest = current;
@@ -166,7 +162,7 @@ class Chain {
     double temperature = scale;
     for (std::uint64_t step = 0; step < steps && !exhausted(); ++step) {
       if (step % check_every == 0) {
-        if (options_.budget.out_of_time() || lowest <= options_.known_bound) return;
+        if (options_.budget.out_of_time() || reaches(lowest, options_.known_bound)) return;
         double progress = static_cast<double>(step) / static_cast<double>(steps);
         if (pass.has_deadline()) {
           const double time_used = 1 - pass.time_left() / allowance;
@@ -177,7 +173,10 @@ class Chain {
         if (progress >= 1) return;
         temperature = scale * std::pow(kCooling, -progress);
       }
-      if (!state_.move(rng_)) continue;
+      if (!state_.move(rng_)) {
+        ++idle_moves_;
+        continue;
+      }
       ++evaluations_;
       // Metropolis: accept a rise of at most -T·log(uniform).
       const Seconds makespan = attempt(current - temperature * std::log(1.0 - rng_.uniform()));
@@ -197,7 +196,7 @@ class Chain {
   const MethodOptions& options_;
   Rng rng_;
   std::uint64_t evaluations_left_;
-  std::uint64_t evaluations_ = 0;
+  std::uint64_t evaluations_ = 0, idle_moves_ = 0;
   unsigned rounds_ = 0;
   const Discipline discipline_;
   const bool ranked_;
@@ -211,13 +210,11 @@ class Chain {
 
 }  // namespace
 
-Proposal anneal_from(const Problem& problem, const MethodOptions& options,
-                     const std::vector<Placement>& starts) {
+Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts) {
   DOPPLER_CHECK(!starts.empty(), "no placement to start from");
   const Rng rng(options.seed);
   const std::uint64_t total = options.budget.evaluations();
-  const std::uint64_t each =
-      total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / kChains, 1);
+  const std::uint64_t each = total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / kChains, 1);
   std::vector<std::unique_ptr<Chain>> chains(kChains);
   Best best;
   const auto meet = [&] {
@@ -234,7 +231,7 @@ Proposal anneal_from(const Problem& problem, const MethodOptions& options,
     chains[i]->begin(starts[i % starts.size()]);
   });
   meet();
-  while (!options.budget.out_of_time() && best.makespan > options.known_bound &&
+  while (!options.budget.out_of_time() && !reaches(best.makespan, options.known_bound) &&
          std::any_of(chains.begin(), chains.end(), [](const auto& chain) { return !chain->exhausted(); })) {
     parallel_for(kChains, options.threads, [&](unsigned i) { chains[i]->round(best); });
     meet();

@@ -17,7 +17,6 @@ namespace doppler {
 Proposal anneal(const Problem& problem, const MethodOptions& options);
 
 // The same from given placements, at least one; the result is never worse than the best of them.
-Proposal anneal_from(const Problem& problem, const MethodOptions& options,
-                     const std::vector<Placement>& starts);
+Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts);
 
 }  // namespace doppler

@@ -14,11 +14,7 @@ constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 class Matching {
  public:
   Matching(std::span<const double> cost, std::uint32_t rows, std::uint32_t columns)
-      : cost_(cost),
-        columns_(columns),
-        row_price_(rows, 0.0),
-        column_price_(columns, 0.0),
-        row_of_(columns, kNone) {}
+      : cost_(cost), columns_(columns), row_price_(rows, 0.0), column_price_(columns, 0.0), row_of_(columns, kNone) {}
 
   // Dijkstra over reduced costs from `row` to the nearest unmatched column; then flips the path.
   void add(std::uint32_t row) {
@@ -73,8 +69,8 @@ class Matching {
 
 std::vector<std::uint32_t> least_cost_assignment(std::span<const double> cost, std::uint32_t rows,
                                                  std::uint32_t columns) {
-  DOPPLER_CHECK(rows <= columns && cost.size() == std::size_t{rows} * columns,
-                "{} costs, {} rows, {} columns", cost.size(), rows, columns);
+  DOPPLER_CHECK(rows <= columns && cost.size() == std::size_t{rows} * columns, "{} costs, {} rows, {} columns",
+                cost.size(), rows, columns);
   Matching matching(cost, rows, columns);
   for (std::uint32_t row = 0; row < rows; ++row) matching.add(row);
   return matching.columns_of_rows();

@@ -80,8 +80,8 @@ Seconds AssignmentTree::bound() {
     for (const TensorId tensor : graph.inputs(op)) {
       const OpId producer = graph.producer(tensor);
       const bool known = device != kNoDevice && device_of_op_[producer] != kNoDevice;
-      start = std::max(
-          start, end_[producer] + (known ? costs.transfer_time(tensor, device_of_op_[producer], device) : 0));
+      start =
+          std::max(start, end_[producer] + (known ? costs.transfer_time(tensor, device_of_op_[producer], device) : 0));
     }
     const Seconds time = device != kNoDevice ? costs.op_time(op, device) : costs.fastest(op);
     end_[op] = start + time;
@@ -109,8 +109,7 @@ void AssignmentTree::expand(std::size_t depth) {
     assign(leaders_[depth], kNoDevice);
     if (!record_.beats(value)) children.push_back({device, value});
   }
-  std::stable_sort(children.begin(), children.end(),
-                   [](const Child& a, const Child& b) { return a.bound < b.bound; });
+  std::stable_sort(children.begin(), children.end(), [](const Child& a, const Child& b) { return a.bound < b.bound; });
 }
 
 Seconds AssignmentTree::search() {

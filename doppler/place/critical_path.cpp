@@ -89,9 +89,8 @@ Placement repetition(const Problem& problem, std::span<const Seconds> level, boo
   producers.start([&](OpId op) { ready.add(op); });
   while (!ready.empty()) {
     const OpId op = ready.take(rng);
-    const auto [device, full] = schedule.choose(op, [&](DeviceId candidate) {
-      return std::pair(schedule.appended_start(op, candidate), rng.bits());
-    });
+    const auto [device, full] = schedule.choose(
+        op, [&](DeviceId candidate) { return std::pair(schedule.appended_start(op, candidate), rng.bits()); });
     const Seconds start = published ? schedule.available(device) : schedule.appended_start(op, device);
     schedule.place(op, device, start, full ? Cause::memory : Cause::earliest_start);
     producers.placed(op, [&](OpId consumer) { ready.add(consumer); });

@@ -23,10 +23,8 @@ bool DominanceTable::dominated_or_insert(Node node) {
   for (const std::uint32_t value : node.interface) hash = mix(hash, value);
   auto& bucket = nodes_[hash];
   for (const Node& seen : bucket)
-    if (seen.scheduled == node.scheduled && seen.interface == node.interface && dominates(seen, node))
-      return true;
-  const std::size_t size =
-      sizeof(Node) + 4 * (node.scheduled.size() + node.interface.size()) + 8 * node.times.size();
+    if (seen.scheduled == node.scheduled && seen.interface == node.interface && dominates(seen, node)) return true;
+  const std::size_t size = sizeof(Node) + 4 * (node.scheduled.size() + node.interface.size()) + 8 * node.times.size();
   if (bytes_ + size <= kMostBytes) {
     bytes_ += size;
     bucket.push_back(std::move(node));

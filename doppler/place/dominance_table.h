@@ -13,10 +13,9 @@ namespace doppler {
 class DominanceTable {
  public:
   struct Node {
-    std::vector<OpId> scheduled;  // ascending
-    std::vector<std::uint32_t>
-        interface;               // what must be equal: ops that still matter and where, up to renaming
-    std::vector<Seconds> times;  // their ends, and when slots are free: less is better
+    std::vector<OpId> scheduled;           // ascending
+    std::vector<std::uint32_t> interface;  // what must be equal: ops that still matter and where, up to renaming
+    std::vector<Seconds> times;            // their ends, and when slots are free: less is better
     Seconds now = 0, sum_of_starts = 0, makespan = 0;  // less is better
     OpId last_op = 0;
   };

@@ -70,8 +70,7 @@ class Enumerative {
     if (round.empty()) return;
     std::vector<DeviceId> columns(problem_.device_count());
     std::iota(columns.begin(), columns.end(), 0);
-    std::stable_sort(columns.begin(), columns.end(),
-                     [&](DeviceId a, DeviceId b) { return load_[a] < load_[b]; });
+    std::stable_sort(columns.begin(), columns.end(), [&](DeviceId a, DeviceId b) { return load_[a] < load_[b]; });
     const auto rows = static_cast<std::uint32_t>(round.size());
     std::vector<double> cost;
     double dearest = 0;
@@ -87,17 +86,14 @@ class Enumerative {
     round.clear();
   }
 
-  bool possible(OpId op, DeviceId device) const {
-    return problem_.allows(op, device) && memory_.fits(op, device);
-  }
+  bool possible(OpId op, DeviceId device) const { return problem_.allows(op, device) && memory_.fits(op, device); }
 
   // Time to bring what is not there yet, and to run.
   Seconds cost(OpId op, DeviceId device) const {
     Seconds total = problem_.costs().op_time(op, device);
     for (const TensorId tensor : graph_.inputs(op))
       if (!is_present(tensor, device))
-        total +=
-            problem_.costs().transfer_time(tensor, placement_.device_of_op[graph_.producer(tensor)], device);
+        total += problem_.costs().transfer_time(tensor, placement_.device_of_op[graph_.producer(tensor)], device);
     return total;
   }
 
@@ -108,8 +104,7 @@ class Enumerative {
       if (problem_.allows(op, device)) cause = Cause::memory;
       const auto devices = problem_.devices(op);
       device = *std::min_element(devices.begin(), devices.end(), [&](DeviceId a, DeviceId b) {
-        return std::tuple(memory_.excess(op, a), cost(op, a)) <
-               std::tuple(memory_.excess(op, b), cost(op, b));
+        return std::tuple(memory_.excess(op, a), cost(op, a)) < std::tuple(memory_.excess(op, b), cost(op, b));
       });
     }
     set_state(op, State::placed);

@@ -6,8 +6,8 @@
 #include "doppler/base/rng.h"
 #include "doppler/place/assignment_tree.h"
 #include "doppler/place/portfolio.h"
-#include "doppler/place/simple_placements.h"
 #include "doppler/place/schedule_tree.h"
+#include "doppler/place/simple_placements.h"
 #include "doppler/sim/communication_bound.h"
 
 namespace doppler {
@@ -28,8 +28,7 @@ bool may_search(const Problem& problem) {
 }
 
 bool ranked(const Problem& problem) {
-  return problem.rules().discipline == Discipline::priority ||
-         problem.rules().discipline == Discipline::ordered;
+  return problem.rules().discipline == Discipline::priority || problem.rules().discipline == Discipline::ordered;
 }
 
 // Moves a random unit to a random device; or exchanges two units; or moves one to where an input comes from.
@@ -81,8 +80,7 @@ void balance(const Problem& problem, Placement current, Seconds bound, Rng& rng,
   }
 }
 
-void find_first_placement(const Problem& problem, const MethodOptions& options, Seconds bound,
-                          SearchRecord& record) {
+void find_first_placement(const Problem& problem, const MethodOptions& options, Seconds bound, SearchRecord& record) {
   MethodOptions start = options;
   start.known_bound = bound;
   start.on_progress = nullptr;
@@ -120,8 +118,7 @@ Consequences infer(const Problem& problem, const SearchRecord& record) {
 Seconds search(const Problem& problem, SearchRecord& record) {
   const Consequences known = infer(problem, record);
   if (known.contradiction) return record.makespan();
-  if (ranked(problem) ||
-      (problem.rules().discipline == Discipline::fifo && problem.rules().links == Links::free))
+  if (ranked(problem) || (problem.rules().discipline == Discipline::fifo && problem.rules().links == Links::free))
     return search_schedules(problem, known, record);
   return search_assignments(problem, known, record);
 }
@@ -130,23 +127,22 @@ Seconds search(const Problem& problem, SearchRecord& record) {
 
 Proposal exact(const Problem& problem, const MethodOptions& options) {
   const bool bounds_hold = problem.rules().noise == 0;
-  const Seconds bound = !bounds_hold              ? 0
-                        : options.known_bound > 0 ? options.known_bound
-                                                  : lower_bound(problem).value;
+  const Seconds bound = !bounds_hold ? 0 : options.known_bound > 0 ? options.known_bound : lower_bound(problem).value;
   SearchRecord record(problem, options);
   find_first_placement(problem, options, bound, record);
 
   Proposal proposal;
   if (bounds_hold) proposal.proven_bound = bound;
+  const bool searched = !record.beats(bound) && may_search(problem);
   if (record.beats(bound)) {
     proposal.proven_bound = record.makespan();
-  } else if (may_search(problem)) {
+  } else if (searched) {
     proposal.proven_bound = std::max(bound, search(problem, record));
   }
   if (record.makespan() == Costs::kNever)
     throw InfeasibleError(fmt::format(
         "exact: {} placements of '{}' were simulated and none fits in memory; {}", record.evaluations(),
-        problem.graph().title(), record.exhausted() ? "the search was not finished" : "there is none"));
+        problem.graph().title(), searched && !record.exhausted() ? "there is none" : "the search was not finished"));
   proposal.placement = record.placement();
   for (OpId op = 0; op < problem.op_count(); ++op)
     proposal.placement.cause_of_op.push_back(cause_of(problem, op, Cause::search));

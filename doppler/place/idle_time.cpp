@@ -22,8 +22,7 @@ Seconds IdleTime::earliest(Seconds from, Seconds duration) const {
   for (std::size_t i = first; i < chunks_.size(); ++i) {
     if (chunks_[i].longest < duration) continue;
     const std::vector<Gap>& gaps = chunks_[i].gaps;
-    for (auto gap = i == first ? first_gap_ending_after(from, gaps) : gaps.begin(); gap != gaps.end();
-         ++gap) {
+    for (auto gap = i == first ? first_gap_ending_after(from, gaps) : gaps.begin(); gap != gaps.end(); ++gap) {
       const Seconds start = std::max(gap->begin, from);
       if (start + duration <= gap->end) return start;
     }
@@ -41,8 +40,8 @@ void IdleTime::reserve(Seconds start, Seconds duration) {
   DOPPLER_CHECK(i < chunks_.size(), "no gap at {}", start);
   std::vector<Gap>& gaps = chunks_[i].gaps;
   const auto gap = gaps.begin() + (first_gap_ending_after(start, gaps) - gaps.cbegin());
-  DOPPLER_CHECK(gap->begin <= start && start + duration <= gap->end, "gap {}..{} for {} + {}", gap->begin,
-                gap->end, start, duration);
+  DOPPLER_CHECK(gap->begin <= start && start + duration <= gap->end, "gap {}..{} for {} + {}", gap->begin, gap->end,
+                start, duration);
   const Gap before{gap->begin, start}, after{start + duration, gap->end};
   if (before.begin < before.end && after.begin < after.end) {
     *gap = before;

@@ -25,8 +25,6 @@ bool Incumbent::exhausted() const {
          (best_.evaluations >= options_->budget.evaluations() || options_->budget.out_of_time());
 }
 
-Proposal Incumbent::finish() && {
-  return best_fits_ ? std::move(best_) : fit_in_memory(*problem_, std::move(best_));
-}
+Proposal Incumbent::finish() && { return best_fits_ ? std::move(best_) : fit_in_memory(*problem_, std::move(best_)); }
 
 }  // namespace doppler

@@ -14,8 +14,7 @@ ListSchedule::ListSchedule(const Problem& problem)
       assigned_(problem.op_count(), 0),
       start_(problem.op_count(), 0.0),
       end_(problem.op_count(), 0.0) {
-  for (DeviceId id = 0; id < problem.device_count(); ++id)
-    slots_.emplace_back(problem.machine().device(id).slots);
+  for (DeviceId id = 0; id < problem.device_count(); ++id) slots_.emplace_back(problem.machine().device(id).slots);
   placement_.device_of_op.resize(problem.op_count());
   placement_.cause_of_op.resize(problem.op_count(), Cause::chosen);
   sequence_.reserve(problem.op_count());
@@ -27,8 +26,7 @@ Seconds ListSchedule::arrival(OpId op, DeviceId device) const {
   Seconds latest = 0;
   for (const TensorId tensor : graph.inputs(op)) {
     const OpId producer = graph.producer(tensor);
-    latest = std::max(
-        latest, end_[producer] + costs.transfer_time(tensor, placement_.device_of_op[producer], device));
+    latest = std::max(latest, end_[producer] + costs.transfer_time(tensor, placement_.device_of_op[producer], device));
   }
   return latest;
 }
@@ -67,23 +65,19 @@ Placement ListSchedule::finish(Order order) && {
                 problem_->op_count());
   // Stable: of two ops that start together one may be the other's input (zero costs), and was placed first.
   if (order == Order::started)
-    std::stable_sort(sequence_.begin(), sequence_.end(),
-                     [&](OpId a, OpId b) { return start_[a] < start_[b]; });
+    std::stable_sort(sequence_.begin(), sequence_.end(), [&](OpId a, OpId b) { return start_[a] < start_[b]; });
   placement_.priority = ranks_from_order(sequence_);
   return std::move(placement_);
 }
 
 void place_where_it_finishes_first(ListSchedule& schedule, const Costs& costs, OpId op) {
-  const auto [device, full] = schedule.choose(op, [&](DeviceId candidate) {
-    return schedule.inserted_start(op, candidate) + costs.op_time(op, candidate);
-  });
-  schedule.place(op, device, schedule.inserted_start(op, device),
-                 full ? Cause::memory : Cause::earliest_finish);
+  const auto [device, full] = schedule.choose(
+      op, [&](DeviceId candidate) { return schedule.inserted_start(op, candidate) + costs.op_time(op, candidate); });
+  schedule.place(op, device, schedule.inserted_start(op, device), full ? Cause::memory : Cause::earliest_finish);
 }
 
 ReadyCounter::ReadyCounter(const Graph& graph) : graph_(&graph), missing_(graph.op_count()) {
-  for (OpId op = 0; op < graph.op_count(); ++op)
-    missing_[op] = static_cast<std::uint32_t>(graph.inputs(op).size());
+  for (OpId op = 0; op < graph.op_count(); ++op) missing_[op] = static_cast<std::uint32_t>(graph.inputs(op).size());
 }
 
 }  // namespace doppler

@@ -31,9 +31,7 @@ class ListSchedule {
   Seconds arrival(OpId op, DeviceId device) const;
   // When a slot of the device has finished everything reserved on it.
   Seconds available(DeviceId device) const { return available_[device]; }
-  Seconds appended_start(OpId op, DeviceId device) const {
-    return std::max(arrival(op, device), available(device));
-  }
+  Seconds appended_start(OpId op, DeviceId device) const { return std::max(arrival(op, device), available(device)); }
   // As above, but gaps that are long enough count too.
   Seconds inserted_start(OpId op, DeviceId device) const;
 

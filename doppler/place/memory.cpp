@@ -19,8 +19,7 @@ Bytes output_bytes(const Graph& graph, OpId op) {
   return total;
 }
 
-[[noreturn]] void throw_infeasible(const Problem& problem, const Timeline::Overflow& overflow,
-                                   std::string_view why) {
+[[noreturn]] void throw_infeasible(const Problem& problem, const Timeline::Overflow& overflow, std::string_view why) {
   throw InfeasibleError(
       fmt::format("{}: op '{}' needs {} bytes on device '{}', parameters and live tensors included; required "
                   "at most {}{}",
@@ -35,8 +34,7 @@ void check_units(const Problem& problem) {
     const DeviceId best = empty.least_excess(op);
     if (const Bytes excess = empty.excess(op, best); excess > 0)
       throw_infeasible(
-          problem,
-          {op, best, saturating_add(memory_capacity(problem, best), excess), memory_capacity(problem, best)},
+          problem, {op, best, saturating_add(memory_capacity(problem, best), excess), memory_capacity(problem, best)},
           ", and no other device suffices even if it is empty");
   });
 }
@@ -119,8 +117,7 @@ Placement fill_by_memory(const Problem& problem) {
   std::vector<double> amount(problem.op_count()), limit(problem.device_count());
   double total = 0, room = 0;
   for (OpId op = 0; op < problem.op_count(); ++op)
-    total += amount[op] =
-        static_cast<double>(saturating_add(graph.parameter_bytes(op), output_bytes(graph, op)));
+    total += amount[op] = static_cast<double>(saturating_add(graph.parameter_bytes(op), output_bytes(graph, op)));
   for (DeviceId device = 0; device < problem.device_count(); ++device)
     room += limit[device] = static_cast<double>(memory_capacity(problem, device));
   for (double& value : limit) value *= std::min(1.0, total / room);
@@ -181,9 +178,7 @@ void StaticMemory::add(OpId op, DeviceId device) {
   device_[device] = device_[device] + unit_[problem_->unit(op).front()];
 }
 
-Bytes StaticMemory::footprint(OpId op) const {
-  return unit_.empty() ? 0 : unit_[problem_->unit(op).front()].total();
-}
+Bytes StaticMemory::footprint(OpId op) const { return unit_.empty() ? 0 : unit_[problem_->unit(op).front()].total(); }
 
 Proposal fit_in_memory(const Problem& problem, Proposal proposal) {
   if (!problem.memory_limited()) return proposal;

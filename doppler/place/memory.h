@@ -45,11 +45,9 @@ class StaticMemory {
 };
 
 // Simulates the placement and, if tensors overflow a device, repairs it:
-//   1. Off every device above its capacity, move the smallest unit that makes up for the excess (or the
-//   largest, and
-//      then more) to the allowed device with most room; simulate again. Each unit moves at most once.
-//   2. If that fails, the same from placements that need little memory: devices filled in topological order,
-//   and
+//   1. Off every device above its capacity, move the smallest unit that makes up for the excess (or the largest,
+//      and then more) to the allowed device with most room; simulate again. Each unit moves at most once.
+//   2. If that fails, the same from placements that need little memory: devices filled in topological order, and
 //      everything on one device.
 // Moved ops have the cause `memory`. Throws InfeasibleError, naming op, device, need and capacity, if nothing
 // fits; this is a heuristic, so only an op that fits on none of its devices by itself is proof that nothing

@@ -31,8 +31,7 @@ std::span<const Method> methods() {
       {"etf", "the ready op and device with the earliest start", false, etf},
       {"cpop", "the critical path on one device, the rest where it finishes earliest", false, cpop},
       {"metis", "balanced graph partition, best of many seeds and imbalances", false, metis},
-      {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
-       enumerative},
+      {"enumerative", "shards of one operation spread where least data moves (approximation)", false, enumerative},
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
       {"exact", "branch and bound; proves the best for small graphs", true, exact},
       {"anneal", "simulated annealing over devices and priorities", true, anneal},
@@ -50,11 +49,11 @@ const Method& method_by_name(std::string_view name) {
   throw InputError(fmt::format("method: found '{}'; required one of {}", name, names));
 }
 
-Result place(const Problem& problem, const Method& method, const MethodOptions& options,
-             const LowerBound& bound) {
+Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
   MethodOptions with_bound = options;
-  with_bound.known_bound = std::max(options.known_bound, bound.value);
+  // With noise a run may be shorter than the bound.
+  with_bound.known_bound = problem.rules().noise > 0 ? 0 : std::max(options.known_bound, bound.value);
   Proposal proposal = method.run(problem, with_bound);
   Result result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -67,9 +66,9 @@ Result place(const Problem& problem, const Method& method, const MethodOptions& 
   result.feasible = timeline.feasible();
   result.bound = bound;
   if (proposal.proven_bound && *proposal.proven_bound > bound.value)
-    result.bound.value = *proposal.proven_bound;
+    result.bound = {*proposal.proven_bound, LowerBound::Kind::search};
   result.gap = result.bound.value > 0 ? result.makespan / result.bound.value - 1 : 0;
-  result.optimal = result.makespan <= result.bound.value;
+  result.optimal = problem.rules().noise == 0 && reaches(result.makespan, result.bound.value);
   result.evaluations = proposal.evaluations;
   result.seed = options.seed;
   return result;

@@ -63,7 +63,6 @@ struct Result {
 
 // Runs the method, verifies its placement, simulates it. `bound` saves computing it again for each method.
 // Throws InfeasibleError if the method found nothing that fits in memory.
-Result place(const Problem& problem, const Method& method, const MethodOptions& options,
-             const LowerBound& bound);
+Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound);
 
 }  // namespace doppler

@@ -82,8 +82,7 @@ void weigh_vertices(const Problem& problem, Contraction& result) {
       std::fill(weight.begin(), weight.end(), 1.0);
       total = static_cast<double>(vertices);
     }
-    for (std::size_t v = 0; v < vertices; ++v)
-      result.vertex_weight[v * stride + constraint] = scaled(weight[v], total);
+    for (std::size_t v = 0; v < vertices; ++v) result.vertex_weight[v * stride + constraint] = scaled(weight[v], total);
   }
 }
 
@@ -110,18 +109,15 @@ void connect_vertices(const Problem& problem, Contraction& result) {
       total += weight;
     }
   }
-  std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
-  });
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const Edge& a, const Edge& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
   result.begin.assign(static_cast<std::size_t>(result.vertices) + 1, 0);
   for (std::size_t i = 0; i < edges.size();) {
     const Edge& first = edges[i];
     double weight = 0;
-    for (; i < edges.size() && edges[i].from == first.from && edges[i].to == first.to; ++i)
-      weight += edges[i].weight;
+    for (; i < edges.size() && edges[i].from == first.from && edges[i].to == first.to; ++i) weight += edges[i].weight;
     result.neighbour.push_back(first.to);
-    result.edge_weight.push_back(
-        std::max<idx_t>(1, scaled(weight, total)));  // METIS requires positive weights
+    result.edge_weight.push_back(std::max<idx_t>(1, scaled(weight, total)));  // METIS requires positive weights
     ++result.begin[static_cast<std::size_t>(first.from) + 1];
   }
   std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
@@ -166,9 +162,8 @@ Targets targets(const Problem& problem, idx_t constraints) {
   for (std::size_t constraint = 0; constraint < stride; ++constraint) {
     std::vector<double> capacity;
     for (DeviceId device = 0; device < problem.device_count(); ++device)
-      capacity.push_back(constraint == 0
-                             ? capacity_for_work(problem, device)
-                             : std::min(bytes + 1, static_cast<double>(memory_capacity(problem, device))));
+      capacity.push_back(constraint == 0 ? capacity_for_work(problem, device)
+                                         : std::min(bytes + 1, static_cast<double>(memory_capacity(problem, device))));
     const double total = std::accumulate(capacity.begin(), capacity.end(), 0.0);
     for (DeviceId device = 0; device < problem.device_count(); ++device)
       result.share[device * stride + constraint] = static_cast<real_t>(capacity[device] / total);
@@ -192,16 +187,14 @@ Contraction subgraph(const Contraction& graph, const Block& block, std::vector<i
   result.begin.push_back(0);
   for (const idx_t vertex : block.vertices) {
     const auto v = static_cast<std::size_t>(vertex);
-    for (auto e = static_cast<std::size_t>(graph.begin[v]); e < static_cast<std::size_t>(graph.begin[v + 1]);
-         ++e) {
+    for (auto e = static_cast<std::size_t>(graph.begin[v]); e < static_cast<std::size_t>(graph.begin[v + 1]); ++e) {
       const idx_t neighbour = scratch[static_cast<std::size_t>(graph.neighbour[e])];
       if (neighbour < 0) continue;
       result.neighbour.push_back(neighbour);
       result.edge_weight.push_back(graph.edge_weight[e]);
     }
     result.begin.push_back(static_cast<idx_t>(result.neighbour.size()));
-    for (std::size_t c = 0; c < stride; ++c)
-      result.vertex_weight.push_back(graph.vertex_weight[v * stride + c]);
+    for (std::size_t c = 0; c < stride; ++c) result.vertex_weight.push_back(graph.vertex_weight[v * stride + c]);
   }
   for (const idx_t vertex : block.vertices) scratch[static_cast<std::size_t>(vertex)] = -1;
   return result;
@@ -212,8 +205,7 @@ std::vector<real_t> shares_of_halves(const Targets& target, const Block& block, 
   std::vector<real_t> share(2 * constraints, 0);
   for (std::size_t c = 0; c < constraints; ++c) {
     for (DeviceId part = block.first; part < block.first + block.count; ++part)
-      share[(part < block.first + block.count / 2 ? 0 : constraints) + c] +=
-          target.share[part * constraints + c];
+      share[(part < block.first + block.count / 2 ? 0 : constraints) + c] += target.share[part * constraints + c];
     const real_t total = share[c] + share[constraints + c];
     share[c] /= total;
     share[constraints + c] = 1 - share[c];
@@ -233,10 +225,9 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
   // itself if no other thread draws meanwhile, and the lock keeps our own apart.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  const int status = METIS_PartGraphRecursive(&graph.vertices, &graph.constraints, graph.begin.data(),
-                                              graph.neighbour.data(), graph.vertex_weight.data(), nullptr,
-                                              graph.edge_weight.data(), &parts, share.data(),
-                                              imbalance.data(), options.data(), &cut, side.data());
+  const int status = METIS_PartGraphRecursive(
+      &graph.vertices, &graph.constraints, graph.begin.data(), graph.neighbour.data(), graph.vertex_weight.data(),
+      nullptr, graph.edge_weight.data(), &parts, share.data(), imbalance.data(), options.data(), &cut, side.data());
   DOPPLER_CHECK(status == METIS_OK, "METIS returned {}", status);
   return side;
 }
@@ -244,14 +235,13 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
 // Part of each vertex, by bisection of bisections. METIS would do that itself (METIS_PartGraphRecursive,
 // which its manual recommends for few parts), but prints to standard output when a half has fewer vertices
 // than parts.
-std::vector<idx_t> partition(const Contraction& graph, const Targets& target, DeviceId parts,
-                             double imbalance, std::uint64_t seed) {
+std::vector<idx_t> partition(const Contraction& graph, const Targets& target, DeviceId parts, double imbalance,
+                             std::uint64_t seed) {
   std::vector<idx_t> part(static_cast<std::size_t>(graph.vertices)), scratch(part.size(), -1);
   std::iota(part.begin(), part.end(), 0);
   const double depth = std::max(1.0, std::ceil(std::log2(parts)));
-  const std::array allowed = {
-      static_cast<real_t>(std::pow(imbalance, 1 / depth)),
-      static_cast<real_t>(std::pow(std::clamp(target.memory_slack, 1.01, 10.0), 1 / depth))};
+  const std::array allowed = {static_cast<real_t>(std::pow(imbalance, 1 / depth)),
+                              static_cast<real_t>(std::pow(std::clamp(target.memory_slack, 1.01, 10.0), 1 / depth))};
   std::vector<Block> blocks = {{part, 0, parts}};
   while (!blocks.empty()) {
     const Block block = std::move(blocks.back());
@@ -262,11 +252,10 @@ std::vector<idx_t> partition(const Contraction& graph, const Targets& target, De
       continue;
     }
     const auto side = bisect(subgraph(graph, block, scratch),
-                             shares_of_halves(target, block, static_cast<std::size_t>(graph.constraints)),
-                             allowed, mix(seed, block.first * parts + block.count));
+                             shares_of_halves(target, block, static_cast<std::size_t>(graph.constraints)), allowed,
+                             mix(seed, block.first * parts + block.count));
     const DeviceId half = block.count / 2;
-    std::array<Block, 2> halves = {Block{{}, block.first, half},
-                                   Block{{}, block.first + half, block.count - half}};
+    std::array<Block, 2> halves = {Block{{}, block.first, half}, Block{{}, block.first + half, block.count - half}};
     for (std::size_t i = 0; i < side.size(); ++i)
       halves[static_cast<std::size_t>(side[i])].vertices.push_back(block.vertices[i]);
     for (Block& next : halves)
@@ -289,11 +278,9 @@ std::vector<std::uint32_t> match_parts(const Problem& problem, const std::vector
   return least_cost_assignment(cost, devices, devices);
 }
 
-Placement place_parts(const Problem& problem, const Contraction& graph,
-                      const std::vector<idx_t>& part_of_vertex) {
+Placement place_parts(const Problem& problem, const Contraction& graph, const std::vector<idx_t>& part_of_vertex) {
   std::vector<idx_t> part_of_op;
-  for (const idx_t vertex : graph.vertex_of_op)
-    part_of_op.push_back(part_of_vertex[static_cast<std::size_t>(vertex)]);
+  for (const idx_t vertex : graph.vertex_of_op) part_of_op.push_back(part_of_vertex[static_cast<std::size_t>(vertex)]);
   const auto device_of_part = match_parts(problem, part_of_op);
   Placement placement = empty_placement(problem);
   StaticMemory memory(problem);

@@ -83,7 +83,6 @@ class ScheduleTree {
   std::vector<OpId> by_tail_;  // largest first
   std::vector<std::uint32_t> position_;
   std::vector<Seconds> fastest_;
-  double total_slots_ = 0;
 
   // The partial schedule.
   std::vector<OpId> sequence_;
@@ -99,7 +98,7 @@ class ScheduleTree {
   Seconds now_ = 0, sum_of_starts_ = 0, makespan_ = 0;
   OpId last_op_ = kNoOp;
 
-  std::vector<Seconds> earliest_end_;  // scratch of bound()
+  std::vector<Seconds> earliest_end_, free_slots_;  // scratch of bound()
   std::vector<std::vector<Child>> children_;
   std::vector<std::size_t> next_child_;
   std::vector<Undo> undo_;
@@ -114,11 +113,10 @@ ScheduleTree::ScheduleTree(const Problem& problem, const Consequences& known, Se
       tail_(known.tail),
       clusters_(known.cluster),
       record_(record),
-      work_conserving_(problem.rules().discipline != Discipline::ordered &&
-                       problem.rules().links == Links::free),
+      work_conserving_(problem.rules().discipline != Discipline::ordered && problem.rules().links == Links::free),
       first_come_(problem.rules().discipline == Discipline::fifo),
-      prunes_by_dominance_(problem.rules().discipline == Discipline::ordered &&
-                           problem.rules().links == Links::free && !problem.memory_limited()),
+      prunes_by_dominance_(problem.rules().discipline == Discipline::ordered && problem.rules().links == Links::free &&
+                           !problem.memory_limited()),
       device_kind_(interchangeable_devices(problem)) {
   const OpId n = problem.op_count();
   by_tail_.resize(n);
@@ -143,7 +141,6 @@ ScheduleTree::ScheduleTree(const Problem& problem, const Consequences& known, Se
   }
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
     slots_.emplace_back(problem.machine().device(device).slots, 0.0);
-    total_slots_ += problem.machine().device(device).slots;
   }
   gaps_.resize(slots_.size());
   load_.assign(slots_.size(), 0);
@@ -186,8 +183,8 @@ bool ScheduleTree::device_open(OpId op, DeviceId device) const {
 
 bool ScheduleTree::legal(OpId op, DeviceId device, Seconds ready, Seconds start) const {
   if (start < now_) return false;
-  if (start == now_ && last_op_ != kNoOp && device_[last_op_] != device &&
-      position_[op] < position_[last_op_] && !depends_on_last(op))
+  if (start == now_ && last_op_ != kNoOp && device_[last_op_] != device && position_[op] < position_[last_op_] &&
+      !depends_on_last(op))
     return false;
   if (work_conserving_ && start > ready && last_idle_[device] > ready) return false;
   if (work_conserving_ && first_come_ && ready < last_ready_[device]) return false;
@@ -203,8 +200,7 @@ bool ScheduleTree::legal(OpId op, DeviceId device, Seconds ready, Seconds start)
 void ScheduleTree::append(OpId op, DeviceId device, Undo& undo) {
   const std::uint32_t slot = first_slot(device);
   Seconds& free = slots_[device][slot];
-  undo = {slot,      free,     now_, last_idle_[device], last_ready_[device], sum_of_starts_,
-          makespan_, last_op_, false};
+  undo = {slot, free, now_, last_idle_[device], last_ready_[device], sum_of_starts_, makespan_, last_op_, false};
   const Seconds ready = inputs_at(op, device);
   const Seconds start = std::max(free, ready);
   if (start > free) {
@@ -270,13 +266,25 @@ Seconds ScheduleTree::bound() {
     earliest_end_[op] = best;
     result = std::max(result, best + tail_[op]);
   }
-  double slot_seconds = 0;
+  // Ops with at least this tail need all their work done before T - tail: pour it over the slots, each from the time
+  // it is free; `level` is the earliest time by which they can hold it.
+  free_slots_.clear();
   for (const auto& slots : slots_)
-    for (const Seconds free : slots) slot_seconds += std::max(free, now_);
+    for (const Seconds free : slots) free_slots_.push_back(std::max(free, now_));
+  std::sort(free_slots_.begin(), free_slots_.end());
+  std::size_t active = 1;
+  Seconds level = free_slots_.front();
   for (const OpId op : by_tail_) {
     if (scheduled_[op]) continue;
-    slot_seconds += fastest_[op];
-    result = std::max(result, slot_seconds / total_slots_ + tail_[op]);
+    Seconds work = fastest_[op];
+    for (; active < free_slots_.size(); ++active) {
+      const Seconds room = (free_slots_[active] - level) * static_cast<double>(active);
+      if (work <= room) break;
+      work -= room;
+      level = free_slots_[active];
+    }
+    level += work / static_cast<double>(active);
+    result = std::max(result, level + tail_[op]);
   }
   return result;
 }
@@ -317,8 +325,7 @@ bool ScheduleTree::dominated() {
     return times;
   };
   std::stable_sort(others.begin(), others.end(), [&](DeviceId a, DeviceId b) {
-    return device_kind_[a] != device_kind_[b] ? device_kind_[a] < device_kind_[b]
-                                              : free_times(a) < free_times(b);
+    return device_kind_[a] != device_kind_[b] ? device_kind_[a] < device_kind_[b] : free_times(a) < free_times(b);
   });
   labelled.insert(labelled.end(), others.begin(), others.end());
   for (const DeviceId device : labelled) {

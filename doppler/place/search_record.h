@@ -31,9 +31,7 @@ class SearchRecord {
   Seconds next_better() const { return makespan_ - grain_; }
   // True if nothing better can come from a branch with this lower bound; exact for integer times, otherwise
   // up to rounding.
-  bool beats(Seconds bound) const {
-    return grain_ > 0 ? bound > next_better() : bound >= makespan_ * (1 - kRounding);
-  }
+  bool beats(Seconds bound) const { return grain_ > 0 ? bound > next_better() : bound >= makespan_ * (1 - kRounding); }
 
  private:
   static constexpr double kRounding = 1e-11;
@@ -65,11 +63,10 @@ class ClusterMembers {
 // What an unfinished depth-first search has proved: the least bound among the children, at every depth from
 // the root to the node at hand, that it did not get to; or the best found.
 template <typename Child>
-Seconds least_open_bound(const std::vector<std::vector<Child>>& children,
-                         const std::vector<std::size_t>& next_child, std::size_t depth, Seconds best) {
+Seconds least_open_bound(const std::vector<std::vector<Child>>& children, const std::vector<std::size_t>& next_child,
+                         std::size_t depth, Seconds best) {
   for (std::size_t d = 0; d <= depth; ++d)
-    for (std::size_t i = next_child[d]; i < children[d].size(); ++i)
-      best = std::min(best, children[d][i].bound);
+    for (std::size_t i = next_child[d]; i < children[d].size(); ++i) best = std::min(best, children[d][i].bound);
   return best;
 }
 

@@ -33,9 +33,7 @@ SearchState::SearchState(const Problem& problem, bool moves_order)
 
   // Peers are interchangeable at first sight: the blocks of one tensor operation.
   const std::vector<std::uint32_t> depth = depths(graph);
-  const auto key = [&](OpId op) {
-    return std::tuple(depth[op], graph.kind_id(op), problem.costs().mean_time(op));
-  };
+  const auto key = [&](OpId op) { return std::tuple(depth[op], graph.kind_id(op), problem.costs().mean_time(op)); };
   peers_.resize(n);
   std::iota(peers_.begin(), peers_.end(), 0);
   std::stable_sort(peers_.begin(), peers_.end(), [&](OpId a, OpId b) { return key(a) < key(b); });

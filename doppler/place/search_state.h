@@ -9,7 +9,7 @@ namespace doppler {
 
 // A placement that a local search changes move by move: a device per op and an order of all ops (a
 // topological one, so that it is also a schedule). Moves keep units together, stay on allowed devices and
-// within the parameter memory of every device. Allocates nothing after construction.
+// within the parameter memory of every device. Moves allocate nothing.
 class SearchState {
  public:
   // `moves_order`: whether moves may change the order too.

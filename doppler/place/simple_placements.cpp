@@ -45,8 +45,7 @@ Placement one_device(const Problem& problem, DeviceId device) {
   return placement;
 }
 
-Placement fill_in_order(const Problem& problem, std::span<const double> amount,
-                        std::span<const double> limit) {
+Placement fill_in_order(const Problem& problem, std::span<const double> amount, std::span<const double> limit) {
   Placement placement = empty_placement(problem);
   std::vector<double> used(problem.device_count(), 0.0);
   DeviceId current = 0;
@@ -54,8 +53,7 @@ Placement fill_in_order(const Problem& problem, std::span<const double> amount,
     double total = 0;
     for (const OpId member : problem.unit(op)) total += amount[member];
     const auto has_room = [&](DeviceId device) { return used[device] + total <= limit[device]; };
-    while (current + 1 < problem.device_count() && problem.allows(op, current) && !has_room(current))
-      ++current;
+    while (current + 1 < problem.device_count() && problem.allows(op, current) && !has_room(current)) ++current;
     DeviceId target = current;
     if (!problem.allows(op, current)) {
       const auto devices = problem.devices(op);

@@ -33,7 +33,6 @@ Placement one_device(const Problem& problem, DeviceId device);
 // Units in topological order go to the first device until the amounts there reach its limit, then to the
 // next, …; the last takes the rest. A unit not allowed on the current device goes to the first allowed one
 // with room, if any, else to the last. `amount` per op, `limit` per device.
-Placement fill_in_order(const Problem& problem, std::span<const double> amount,
-                        std::span<const double> limit);
+Placement fill_in_order(const Problem& problem, std::span<const double> amount, std::span<const double> limit);
 
 }  // namespace doppler

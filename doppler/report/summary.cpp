@@ -22,8 +22,7 @@ std::vector<double> busy_by_part(const Timeline& timeline, DeviceId devices) {
     for (auto i = static_cast<std::size_t>(run.start / part); i < kStripWidth; ++i) {
       const Seconds from = static_cast<double>(i) * part;
       if (from >= run.end) break;
-      busy[run.device * kStripWidth + i] +=
-          std::max(0.0, std::min(run.end, from + part) - std::max(run.start, from));
+      busy[run.device * kStripWidth + i] += std::max(0.0, std::min(run.end, from + part) - std::max(run.start, from));
     }
   }
   return busy;
@@ -57,8 +56,7 @@ Traffic traffic(const Timeline& timeline, const Graph& graph) {
 std::string format_time(Seconds value, bool unitless) {
   constexpr double kExact = 0x1p53;
   if (!unitless) return format_seconds(value);
-  return value == std::floor(value) && value < kExact ? fmt::format("{:.0f}", value)
-                                                      : fmt::format("{:.6g}", value);
+  return value == std::floor(value) && value < kExact ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}", value);
 }
 
 std::string device_table(const Timeline& timeline, const Machine& machine) {
@@ -74,12 +72,10 @@ std::string device_table(const Timeline& timeline, const Machine& machine) {
     const Device& device = machine.device(id);
     const double whole = device.slots * timeline.makespan / kStripWidth;
     std::string strip;
-    for (std::size_t i = 0; i < kStripWidth; ++i)
-      strip += shade(whole > 0 ? busy[id * kStripWidth + i] / whole : 0);
-    table.add_row({device.name, std::to_string(uses[id].ops),
-                   fmt::format("{:.1f} %", 100 * uses[id].utilisation),
-                   format_bytes(timeline.peak_memory[id]),
-                   device.memory > 0 ? format_bytes(device.memory) : "-", fmt::format("|{}|", strip)});
+    for (std::size_t i = 0; i < kStripWidth; ++i) strip += shade(whole > 0 ? busy[id * kStripWidth + i] / whole : 0);
+    table.add_row({device.name, std::to_string(uses[id].ops), fmt::format("{:.1f} %", 100 * uses[id].utilisation),
+                   format_bytes(timeline.peak_memory[id]), device.memory > 0 ? format_bytes(device.memory) : "-",
+                   fmt::format("|{}|", strip)});
   }
   return table.text();
 }

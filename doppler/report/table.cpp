@@ -11,15 +11,10 @@ namespace {
 char32_t next_code_point(std::string_view& text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80       ? 1
-                             : first >> 5 == 6  ? 2
-                             : first >> 4 == 14 ? 3
-                             : first >> 3 == 30 ? 4
-                                                : 1;
+  const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 1;
   char32_t code = length == 1 ? first : first & (0x7F >> length);
   std::size_t used = 1;
-  while (used < length && used < text.size() && byte(used) >> 6 == 2)
-    code = code << 6 | (byte(used++) & 0x3F);
+  while (used < length && used < text.size() && byte(used) >> 6 == 2) code = code << 6 | (byte(used++) & 0x3F);
   text.remove_prefix(used);
   return code;
 }
@@ -62,8 +57,7 @@ void Table::add_row(std::vector<std::string> cells, bool best) {
   DOPPLER_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
   for (std::string& cell : cells)
     std::replace_if(
-        cell.begin(), cell.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; },
-        '?');
+        cell.begin(), cell.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
   rows_.push_back({std::move(cells), best});
 }
 

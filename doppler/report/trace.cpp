@@ -72,10 +72,9 @@ class TraceWriter {
   }
 
   void name_thread(DeviceId device, std::uint32_t thread, const std::string& name) {
-    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", device, thread,
-          quoted(name));
-    event(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", device,
-          thread, thread);
+    event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", device, thread, quoted(name));
+    event(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", device, thread,
+          thread);
   }
 
   void name_device(DeviceId id) {
@@ -92,8 +91,7 @@ class TraceWriter {
       event(
           R"({{"ph":"X","cat":"op","name":{},"pid":{},"tid":{},"ts":{:.4f},"dur":{:.4f},"args":{{"kind":{},"waited":{:.4f}}}}})",
           quoted(graph_.name(run.op)), run.device, run.slot, run.start * microseconds_,
-          (run.end - run.start) * microseconds_, quoted(graph_.kind(run.op)),
-          (run.start - run.ready) * microseconds_);
+          (run.end - run.start) * microseconds_, quoted(graph_.kind(run.op)), (run.start - run.ready) * microseconds_);
     }
   }
 
@@ -114,8 +112,7 @@ class TraceWriter {
     event(
         R"({{"ph":"X","cat":"transfer","name":{},"pid":{},"tid":{},"ts":{:.4f},"dur":{:.4f},"args":{{"bytes":{},"waited":{:.4f}}}}})",
         quoted(graph_.name(producer)), here.device, here.thread, move.start * microseconds_,
-        (move.end - move.start) * microseconds_, graph_.bytes(move.tensor),
-        (move.start - move.queued) * microseconds_);
+        (move.end - move.start) * microseconds_, graph_.bytes(move.tensor), (move.start - move.queued) * microseconds_);
     const Timeline::Execution* source = run_of_op_[producer];
     if (source != nullptr) arrow({source->device, source->slot, source->start}, here);
     for (const OpId consumer : graph_.consumers(move.tensor)) {
@@ -127,10 +124,10 @@ class TraceWriter {
   // Arrows attach to the slice that encloses their time on their thread, so both ends use the start of a
   // slice.
   void arrow(const Point& from, const Point& to) {
-    event(R"({{"ph":"s","cat":"data","name":"data","id":{},"pid":{},"tid":{},"ts":{:.4f}}})", arrows_,
-          from.device, from.thread, from.time * microseconds_);
-    event(R"({{"ph":"f","bp":"e","cat":"data","name":"data","id":{},"pid":{},"tid":{},"ts":{:.4f}}})",
-          arrows_++, to.device, to.thread, to.time * microseconds_);
+    event(R"({{"ph":"s","cat":"data","name":"data","id":{},"pid":{},"tid":{},"ts":{:.4f}}})", arrows_, from.device,
+          from.thread, from.time * microseconds_);
+    event(R"({{"ph":"f","bp":"e","cat":"data","name":"data","id":{},"pid":{},"tid":{},"ts":{:.4f}}})", arrows_++,
+          to.device, to.thread, to.time * microseconds_);
   }
 
   const Timeline& timeline_;

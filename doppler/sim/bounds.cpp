@@ -48,6 +48,8 @@ std::string_view to_string(LowerBound::Kind kind) {
       return "communication";
     case LowerBound::Kind::interval:
       return "interval";
+    case LowerBound::Kind::search:
+      return "search";
     case LowerBound::Kind::contradiction:
       return "contradiction";
   }

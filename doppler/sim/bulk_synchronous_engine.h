@@ -55,8 +55,7 @@ class BulkSynchronousEngine {
   }
 
   template <typename Recorder>
-  Seconds move_outputs(OpId op, std::span<const DeviceId> device_of_op, Seconds computed,
-                       Recorder& recorder) {
+  Seconds move_outputs(OpId op, std::span<const DeviceId> device_of_op, Seconds computed, Recorder& recorder) {
     Seconds arrived = computed;
     const DeviceId src = device_of_op[op];
     for (const SimTables::Edge& edge : tables_.edges(op)) {

@@ -19,8 +19,7 @@ class ChannelClock {
     begin_.push_back(0);
     for (DeviceId src = 0; src < devices_; ++src)
       for (DeviceId dst = 0; dst < devices_; ++dst)
-        begin_.push_back(begin_.back() +
-                         (src == dst ? 0 : tables.problem().machine().link(src, dst).channels));
+        begin_.push_back(begin_.back() + (src == dst ? 0 : tables.problem().machine().link(src, dst).channels));
     free_at_.resize(begin_.back());
   }
   bool limited() const { return !begin_.empty(); }

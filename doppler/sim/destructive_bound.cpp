@@ -180,9 +180,7 @@ Consequences assume_makespan(const Relaxation& relaxation, const std::vector<Sec
 
 Seconds destructive_bound(const Relaxation& relaxation, const std::vector<Seconds>& head,
                           const std::vector<Seconds>& tail, Seconds known, int attempts) {
-  const auto refuted = [&](Seconds makespan) {
-    return Refutation(relaxation, head, tail, makespan).succeeds();
-  };
+  const auto refuted = [&](Seconds makespan) { return Refutation(relaxation, head, tail, makespan).succeeds(); };
   Seconds low = known, high = 0;
   for (Seconds step = known * kFirstStep; high == 0 && attempts > 0; step *= 2, --attempts) {
     if (refuted(low + step))

@@ -50,8 +50,7 @@ class EventEngine {
 
   // `rank` is read by priority, random and ordered.
   template <typename Recorder>
-  Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> rank,
-              Recorder& recorder) {
+  Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> rank, Recorder& recorder) {
     switch (discipline_) {
       case Discipline::fifo:
         return dispatch<Queue::fifo>(device_of_op.data(), rank.data(), recorder);
@@ -65,9 +64,6 @@ class EventEngine {
   }
 
  private:
-  static constexpr std::uint32_t kReadyFlag =
-      1u << 31;  // events: an op's end, or with this flag its being ready
-
   enum class Queue : std::uint8_t { fifo, sequence, ranked };
   struct FifoQueue {
     OpId head, tail;
@@ -112,8 +108,7 @@ class EventEngine {
   template <Queue Q, typename Recorder>
   Seconds dispatch(const DeviceId* device_of_op, const std::uint32_t* rank, Recorder& recorder) {
     reset(device_of_op, rank);
-    return tables_.uniform() ? run<Q, true>(device_of_op, rank, recorder)
-                             : run<Q, false>(device_of_op, rank, recorder);
+    return tables_.uniform() ? run<Q, true>(device_of_op, rank, recorder) : run<Q, false>(device_of_op, rank, recorder);
   }
 
   template <Queue Q, bool Uniform, typename Recorder>
@@ -200,8 +195,7 @@ class EventEngine {
   }
 
   template <Queue Q, bool Uniform, typename Recorder>
-  void finish(OpId op, Seconds now, const DeviceId* device_of_op, const std::uint32_t* rank,
-              Recorder& recorder) {
+  void finish(OpId op, Seconds now, const DeviceId* device_of_op, const std::uint32_t* rank, Recorder& recorder) {
     const DeviceId device = device_of_op[op];
     ++idle_slots_[device];
     touch(device);

@@ -31,14 +31,12 @@ class ListEngine {
 
   template <typename Recorder>
   Seconds run_fifo(std::span<const DeviceId> device_of_op, Recorder& recorder) {
-    if (tables_.uniform() && tables_.most_slots() == 1)
-      return fifo<true, true>(device_of_op.data(), recorder);
+    if (tables_.uniform() && tables_.most_slots() == 1) return fifo<true, true>(device_of_op.data(), recorder);
     return fifo<false, false>(device_of_op.data(), recorder);
   }
 
   template <typename Recorder>
-  Seconds run_ordered(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> rank,
-                      Recorder& recorder) {
+  Seconds run_ordered(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> rank, Recorder& recorder) {
     for (OpId op = 0; op < tables_.op_count(); ++op) order_[rank[op]] = op;
     if (tables_.uniform() && tables_.most_slots() == 1)
       return ordered<true, true>(device_of_op.data(), rank.data(), recorder);
@@ -48,8 +46,7 @@ class ListEngine {
  private:
   // Without a branch: whether an edge leaves the device is a coin toss to the branch predictor.
   static Seconds value_if(bool condition, Seconds value) {
-    return std::bit_cast<Seconds>(std::bit_cast<std::uint64_t>(value) &
-                                  -static_cast<std::uint64_t>(condition));
+    return std::bit_cast<Seconds>(std::bit_cast<std::uint64_t>(value) & -static_cast<std::uint64_t>(condition));
   }
 
   // Tells the consumers of `op`, which ends at `end`; calls on_ready(consumer, ready time).
@@ -89,8 +86,7 @@ class ListEngine {
       free_at = end;
       makespan = std::max(makespan, end);
       recorder.execution(op, device, slot, ready, start, end);
-      finish<Uniform>(op, end, device_of_op, recorder,
-                      [&](OpId consumer, Seconds at) { queue_.push(at, consumer); });
+      finish<Uniform>(op, end, device_of_op, recorder, [&](OpId consumer, Seconds at) { queue_.push(at, consumer); });
     }
     return makespan;
   }

@@ -18,8 +18,7 @@ struct Event {
 };
 
 // Life of one tensor: on its producer's device and on each destination.
-void add_tensor_events(const Graph& graph, TensorId tensor,
-                       const std::vector<const Timeline::Execution*>& run_of_op,
+void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<const Timeline::Execution*>& run_of_op,
                        std::span<const Timeline::Transfer> moves, std::vector<Event>& events) {
   const Bytes bytes = graph.bytes(tensor);
   if (bytes == 0) return;
@@ -74,8 +73,8 @@ void account_memory(const Problem& problem, Timeline& timeline) {
   for (std::size_t tensor = 0, first = 0; tensor < graph.tensor_count(); ++tensor) {
     std::size_t last = first;
     while (last < moves.size() && moves[last].tensor == tensor) ++last;
-    add_tensor_events(graph, static_cast<TensorId>(tensor), run_of_op,
-                      std::span(moves).subspan(first, last - first), events);
+    add_tensor_events(graph, static_cast<TensorId>(tensor), run_of_op, std::span(moves).subspan(first, last - first),
+                      events);
     first = last;
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {

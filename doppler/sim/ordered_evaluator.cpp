@@ -47,8 +47,7 @@ OrderedEvaluator::OrderedEvaluator(const Problem& problem)
   tail_ = levels(graph, costs.fastest_times(), {}).bottom;
   // Less the op itself, and a little less for the rounding of sums in another order.
   constexpr double kRounding = 1 - 1e-9;
-  for (OpId op = 0; op < op_count_; ++op)
-    tail_[op] = std::max(0.0, tail_[op] - costs.fastest(op)) * kRounding;
+  for (OpId op = 0; op < op_count_; ++op) tail_[op] = std::max(0.0, tail_[op] - costs.fastest(op)) * kRounding;
 }
 
 Seconds OrderedEvaluator::reset(std::span<const DeviceId> device_of_op, std::span<const OpId> order,
@@ -60,9 +59,9 @@ Seconds OrderedEvaluator::reset(std::span<const DeviceId> device_of_op, std::spa
 Seconds OrderedEvaluator::change(std::span<const DeviceId> device_of_op, std::span<const OpId> order,
                                  std::span<const std::uint32_t> rank, std::uint32_t first, std::uint32_t last,
                                  Seconds limit) {
-  const Seconds makespan =
-      uniform_ ? evaluate<true>(device_of_op.data(), order.data(), rank.data(), first, last, limit)
-               : evaluate<false>(device_of_op.data(), order.data(), rank.data(), first, last, limit);
+  const Seconds makespan = uniform_
+                               ? evaluate<true>(device_of_op.data(), order.data(), rank.data(), first, last, limit)
+                               : evaluate<false>(device_of_op.data(), order.data(), rank.data(), first, last, limit);
   if (makespan > limit) return makespan;
   for (std::uint32_t position = first; position <= last; ++position)
     device_of_op_[order[position]] = device_of_op[order[position]];
@@ -72,8 +71,12 @@ Seconds OrderedEvaluator::change(std::span<const DeviceId> device_of_op, std::sp
 void OrderedEvaluator::load_free_at(const OpId* order, std::uint32_t position) {
   const std::uint32_t snapshot = position / kStride;
   std::copy_n(&snapshots_[std::size_t{snapshot} * device_count_], device_count_, free_at_.data());
-  for (std::uint32_t i = snapshot * kStride; i < position; ++i)
-    free_at_[device_of_op_[order[i]]] = end_[order[i]];
+  for (std::uint32_t i = snapshot * kStride; i < position; ++i) free_at_[device_of_op_[order[i]]] = end_[order[i]];
+}
+
+Seconds OrderedEvaluator::take_back(const OpId* order, std::uint32_t first, std::uint32_t position) {
+  for (std::uint32_t i = first; i < position; ++i) end_[order[i]] = old_end_[i];
+  return std::numeric_limits<Seconds>::infinity();
 }
 
 template <bool Uniform>
@@ -84,8 +87,7 @@ Seconds OrderedEvaluator::start_of(OpId op, const DeviceId* device_of_op) const 
     const Input& input = inputs_[i];
     const DeviceId src = device_of_op[input.producer];
     Seconds arrival = end_[input.producer];
-    if (src != device)
-      arrival += Uniform ? input.transfer : problem_->costs().transfer_time(input.tensor, src, device);
+    if (src != device) arrival += Uniform ? input.transfer : problem_->costs().transfer_time(input.tensor, src, device);
     start = std::max(start, arrival);
   }
   return start;
@@ -111,12 +113,9 @@ Seconds OrderedEvaluator::evaluate(const DeviceId* device_of_op, const OpId* ord
     }
     const OpId op = order[position];
     const DeviceId device = device_of_op[op];
-    const Seconds end = start_of<Uniform>(op, device_of_op) +
-                        time_[Uniform ? op : op * device_classes_ + device_class_[device]];
-    if (end + tail_[op] > limit) {
-      for (std::uint32_t i = first; i < position; ++i) end_[order[i]] = old_end_[i];
-      return std::numeric_limits<Seconds>::infinity();
-    }
+    const Seconds end =
+        start_of<Uniform>(op, device_of_op) + time_[Uniform ? op : op * device_classes_ + device_class_[device]];
+    if (end + tail_[op] > limit) return take_back(order, first, position);
     old_end_[position] = end_[op];
     if (end != end_[op] || device != device_of_op_[op])
       for (std::uint32_t i = consumer_begin_[op]; i < consumer_begin_[op + 1]; ++i)
@@ -125,8 +124,9 @@ Seconds OrderedEvaluator::evaluate(const DeviceId* device_of_op, const OpId* ord
     free_at_[device] = end;
   }
   if (position == op_count_) makespan = *std::max_element(free_at_.begin(), free_at_.end());
-  const std::size_t first_row = (first + kStride - 1) / kStride,
-                    last_row = (position + kStride - 1) / kStride;
+  // Sums behind tail_ are rounded down a little, so the last word is the makespan itself.
+  if (makespan > limit) return take_back(order, first, position);
+  const std::size_t first_row = (first + kStride - 1) / kStride, last_row = (position + kStride - 1) / kStride;
   std::copy(new_snapshots_.begin() + static_cast<std::ptrdiff_t>(first_row * devices),
             new_snapshots_.begin() + static_cast<std::ptrdiff_t>(last_row * devices),
             snapshots_.begin() + static_cast<std::ptrdiff_t>(first_row * devices));

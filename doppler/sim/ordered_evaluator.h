@@ -44,10 +44,12 @@ class OrderedEvaluator {
   };
 
   template <bool Uniform>
-  Seconds evaluate(const DeviceId* device_of_op, const OpId* order, const std::uint32_t* rank,
-                   std::uint32_t first, std::uint32_t last, Seconds limit);
+  Seconds evaluate(const DeviceId* device_of_op, const OpId* order, const std::uint32_t* rank, std::uint32_t first,
+                   std::uint32_t last, Seconds limit);
   template <bool Uniform>
   Seconds start_of(OpId op, const DeviceId* device_of_op) const;
+  // Restores the ends of positions [first, position); the answer of change() then.
+  Seconds take_back(const OpId* order, std::uint32_t first, std::uint32_t position);
   void load_free_at(const OpId* order, std::uint32_t position);
 
   const Problem* problem_;

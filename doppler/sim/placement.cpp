@@ -95,14 +95,12 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
   return file.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
-                          DeviceId device_count) {
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count) {
   const json file = formats::parse_json(where, json_text, {});
   if (!file.is_object() || file.value("format", json()) != kFormat)
     throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
   if (file.value("version", json()) != kVersion)
-    throw InputError(
-        fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
+    throw InputError(fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
   Placement placement;
   for (const json& device : required_array(where, file, "assignment", op_count)) {
     if (!device.is_number_unsigned() || device.get<std::uint64_t>() >= device_count)
@@ -114,8 +112,8 @@ Placement parse_placement(const std::string& where, std::string_view json_text, 
     std::vector<double> numbers;
     for (const json& number : required_array(where, file, "priority", op_count)) {
       if (!number.is_number())
-        throw InputError(fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(),
-                                     number.dump()));
+        throw InputError(
+            fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(), number.dump()));
       numbers.push_back(number.get<double>());
     }
     placement.priority = ranks_of(numbers);

@@ -48,14 +48,13 @@ struct Provenance {
   std::string winner;           // auto: the method that found it; otherwise equal to method
   std::string version, budget;  // of the program; "10 s" or "1000 evaluations"
   std::uint64_t seed = 0;
-  std::uint64_t evaluations = 0;  // simulations it used; with the seed, enough to repeat it exactly
+  std::uint64_t evaluations = 0;  // simulations it used
   std::string graph, machine, discipline, links;
   Seconds makespan = 0, lower_bound = 0;
 };
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);
 // Throws InputError unless it has exactly `op_count` entries below `device_count`.
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
-                          DeviceId device_count);
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
 
 }  // namespace doppler

@@ -10,15 +10,13 @@ namespace doppler {
 //
 //   ready(v)   v joins its device's queue; an idle device starts the head of its queue
 //   end(x)     the device starts the next op in its queue, then announces finish(x)
-//   finish(x)  announces arrive(v) for each consumer v, in edge order, after the transfer time (0 on the same
-//   device) arrive(v)  the last missing input announces ready(v)
+//   finish(x)  announces arrive(v) for each consumer v, in edge order, after its transfer (0 on the same device)
+//   arrive(v)  the last missing input announces ready(v)
 //
 // The same order with less work:
-// - Events without delay go to a plain queue: whatever was announced for the present time before it came is
-// older than
-//   anything announced now.
-// - Of the arrivals at an op only the last one matters. Which one that is, by (time, announcement number), is
-// known
+// - Events without delay go to a plain queue: whatever was announced for the present time before it came is older
+//   than anything announced now.
+// - Of the arrivals at an op only the last one matters. Which one that is, by (time, announcement number), is known
 //   when the last producer finishes; only then, and only this one, becomes an event, under its old number.
 // - Where nothing else is due now, what an event announces for now happens at once.
 // Internal to doppler/sim.
@@ -37,8 +35,7 @@ class PublishedEngine {
 
   template <typename Recorder>
   Seconds run(std::span<const DeviceId> device_of_op, Recorder& recorder) {
-    return tables_.uniform() ? run<true>(device_of_op.data(), recorder)
-                             : run<false>(device_of_op.data(), recorder);
+    return tables_.uniform() ? run<true>(device_of_op.data(), recorder) : run<false>(device_of_op.data(), recorder);
   }
 
  private:

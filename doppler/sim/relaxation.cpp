@@ -133,9 +133,8 @@ std::vector<std::uint32_t> interchangeable_devices(const Problem& problem) {
   std::vector<DeviceId> representative;
   for (DeviceId device = 0; device < devices; ++device) {
     std::uint32_t k = 0;
-    while (k < representative.size() &&
-           !(costs.device_class(device) == costs.device_class(representative[k]) &&
-             same_links(device, representative[k]) && same_ops(device, representative[k])))
+    while (k < representative.size() && !(costs.device_class(device) == costs.device_class(representative[k]) &&
+                                          same_links(device, representative[k]) && same_ops(device, representative[k])))
       ++k;
     if (k == representative.size()) representative.push_back(device);
     kind[device] = k;

@@ -35,9 +35,7 @@ struct Relaxation {
   std::span<const Arc> successors(OpId op) const {
     return {out.data() + out_begin[op], out.data() + out_begin[op + 1]};
   }
-  std::span<const Arc> predecessors(OpId op) const {
-    return {in.data() + in_begin[op], in.data() + in_begin[op + 1]};
-  }
+  std::span<const Arc> predecessors(OpId op) const { return {in.data() + in_begin[op], in.data() + in_begin[op + 1]}; }
   Relaxation reversed() const;  // time runs backwards: arcs turned round, the same facts
 };
 Relaxation relax(const Problem& problem);

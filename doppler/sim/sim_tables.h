@@ -93,8 +93,8 @@ class TimelineRecorder {
   }
   // Engines report a transfer for each consumer; a tensor moves once per destination. All consumers of one
   // tensor are reported one after the other.
-  void transfer(TensorId tensor, DeviceId src, DeviceId dst, std::uint32_t channel, Seconds queued,
-                Seconds start, Seconds end) {
+  void transfer(TensorId tensor, DeviceId src, DeviceId dst, std::uint32_t channel, Seconds queued, Seconds start,
+                Seconds end) {
     if (last_moved_[dst] == tensor) return;
     last_moved_[dst] = tensor;
     timeline_.transfers.push_back({tensor, src, dst, channel, queued, start, end});
@@ -124,9 +124,7 @@ class SlotClock {
     return best;
   }
   Seconds& only_slot(DeviceId device) { return free_at_[device]; }  // if no device has more than one
-  Seconds& free_at(DeviceId device, std::uint32_t slot) {
-    return free_at_[std::size_t{device} * stride_ + slot];
-  }
+  Seconds& free_at(DeviceId device, std::uint32_t slot) { return free_at_[std::size_t{device} * stride_ + slot]; }
 
  private:
   unsigned stride_;

@@ -55,8 +55,7 @@ struct Simulator::State {
   }
 
   template <typename Recorder>
-  Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
-              Recorder& recorder) {
+  Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority, Recorder& recorder) {
     const Discipline discipline = tables.problem().rules().discipline;
     if (list && discipline == Discipline::fifo) return list->run_fifo(device_of_op, recorder);
     const bool given = !priority.empty() && discipline != Discipline::random;

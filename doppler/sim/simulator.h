@@ -25,9 +25,7 @@ class Simulator {
   // permutation (Placement::priority) or empty; only the disciplines `priority` and `ordered` read it.
   // Ignores memory.
   Seconds makespan(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority = {});
-  Seconds makespan(const Placement& placement) {
-    return makespan(placement.device_of_op, placement.priority);
-  }
+  Seconds makespan(const Placement& placement) { return makespan(placement.device_of_op, placement.priority); }
 
   // The whole story, with memory. Same makespan, to the bit.
   Timeline simulate(const Placement& placement);

@@ -140,8 +140,8 @@ bool fits_in_windows(std::span<const WindowedWork> items, double device_slots, d
     total += item.work;
     network.add_edge(source, first_item + k, item.work);
     // The last border not after `from`, and the first not before `to`.
-    auto i = static_cast<std::uint32_t>(std::upper_bound(borders.begin(), borders.end(), item.from) -
-                                        borders.begin() - 1);
+    auto i =
+        static_cast<std::uint32_t>(std::upper_bound(borders.begin(), borders.end(), item.from) - borders.begin() - 1);
     for (; i < intervals && borders[i] < item.to; ++i) {
       const Seconds length = borders[i + 1] - borders[i];
       if (members[item.cluster] == 1) {

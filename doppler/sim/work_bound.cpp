@@ -99,8 +99,7 @@ Seconds work_bound(const Problem& problem) {
   const Offers offers(problem);
   double slots = 0;
   for (std::size_t k = 0; k < offers.kinds(); ++k) slots += offers.slots(k);
-  if (offers.kinds() == 1)
-    return offers.cheapest({slots}) / slots;  // price 1, then one division: integers stay exact
+  if (offers.kinds() == 1) return offers.cheapest({slots}) / slots;  // price 1, then one division: integers stay exact
   std::vector<double> share(offers.kinds());
   for (std::size_t k = 0; k < offers.kinds(); ++k) share[k] = offers.slots(k) / slots;
   Seconds best = offers.cheapest(share);

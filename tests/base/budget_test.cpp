@@ -23,6 +23,9 @@ TEST(ABudget, SharesWhatIsLeft) {
   EXPECT_LE(Budget::for_time(100).share(0.5).time_left(), 50.0);
   EXPECT_GT(Budget::for_time(100).share(0.5).time_left(), 40.0);
   EXPECT_FALSE(Budget::unlimited().share(0.5).has_deadline());
+  EXPECT_EQ(Budget::for_evaluations(1000).less(300).evaluations(), 700u);
+  EXPECT_EQ(Budget::for_evaluations(1000).less(3000).evaluations(), 1u);
+  EXPECT_EQ(Budget::unlimited().less(300).evaluations(), Budget::kUnlimited);
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ namespace {
 constexpr Bytes kTensorBytes = 100;
 
 // Machines below have devices of type "fast" and "slow"; some kinds of op run on "fast" only.
-OpId add_op(GraphBuilder& builder, Seconds time, Bytes parameters = 0, bool anywhere = true,
-            std::string group = {}) {
+OpId add_op(GraphBuilder& builder, Seconds time, Bytes parameters = 0, bool anywhere = true, std::string group = {}) {
   OpSpec op;
   op.kind = anywhere ? "common" : "special";
   op.explicit_times = {{"fast", time}, {"slow", anywhere ? 2 * time : Costs::kNever}};
@@ -64,8 +63,7 @@ Graph random_with_groups() {
   std::vector<TensorId> tensors;
   for (OpId op = 0; op < 40; ++op) {
     const bool grouped = op % 5 == 0;
-    add_op(builder, rng.below(6), rng.below(30), grouped || op % 7 != 3,
-           grouped ? fmt::format("g{}", op / 20) : "");
+    add_op(builder, rng.below(6), rng.below(30), grouped || op % 7 != 3, grouped ? fmt::format("g{}", op / 20) : "");
     std::vector<TensorId> reads;
     for (std::uint32_t i = op == 0 ? 0 : rng.below(4); i > 0; --i)
       reads.push_back(tensors[rng.below(static_cast<std::uint32_t>(tensors.size()))]);
@@ -143,8 +141,7 @@ std::vector<NamedMachine> machines_for(const Graph& graph) {
 
 std::vector<Rules> all_rules(const Machine& machine) {
   std::vector<Rules> list;
-  for (const Discipline discipline :
-       {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random})
+  for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random})
     for (const Links links : {Links::free, Links::channels}) {
       Rules rules = rules_of(discipline);
       rules.links = links;
@@ -172,8 +169,7 @@ std::vector<Case> make_cases() {
     for (const auto& [machine_name, machine] : machines_for(graph)) {
       for (const bool pinned : {false, true}) {
         // Op 0 can run anywhere, so it can be pinned to any device.
-        const std::vector<Pin> pins =
-            pinned ? std::vector<Pin>{{0, machine.device_count() - 1}} : std::vector<Pin>{};
+        const std::vector<Pin> pins = pinned ? std::vector<Pin>{{0, machine.device_count() - 1}} : std::vector<Pin>{};
         // Bounds do not depend on the rules.
         const LowerBound bound = lower_bound(World(graph, machine, {}, pins).problem);
         for (const Rules& rules : all_rules(machine)) {

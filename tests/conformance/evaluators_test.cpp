@@ -26,8 +26,8 @@ Placement arbitrary_placement(const Problem& problem, std::uint64_t seed) {
   for (OpId op = 0; op < problem.op_count(); ++op) {
     const auto devices = problem.devices(op);
     const OpId first = problem.unit(op).front();
-    placement.device_of_op[op] = first < op ? placement.device_of_op[first]
-                                            : devices[rng.below(static_cast<std::uint32_t>(devices.size()))];
+    placement.device_of_op[op] =
+        first < op ? placement.device_of_op[first] : devices[rng.below(static_cast<std::uint32_t>(devices.size()))];
     urgency.push_back(rng.uniform());
   }
   placement.priority = ranks_of(urgency);
@@ -89,8 +89,7 @@ TEST(EveryEvaluator, RespectsDependencies) {
         ASSERT_NE(found, story.moves.end()) << "op " << op << " never got tensor " << tensor;
         const auto& move = *found->second.front();
         EXPECT_GE(move.start, producer.end);
-        EXPECT_NEAR(move.end - move.start, story.world.costs.transfer_time(tensor, move.src, move.dst),
-                    kRounding);
+        EXPECT_NEAR(move.end - move.start, story.world.costs.transfer_time(tensor, move.src, move.dst), kRounding);
         arrived = std::max(arrived, move.end);
       }
       EXPECT_LE(arrived, run.ready);
@@ -128,13 +127,10 @@ bool disjoint(std::vector<std::pair<Seconds, Seconds>> intervals) {
 TEST(EveryEvaluator, NeverRunsTwoOpsOnASlotOrTwoTransfersOnAChannel) {
   for_each_story([](const Story& story) {
     std::map<std::tuple<DeviceId, std::uint32_t>, std::vector<std::pair<Seconds, Seconds>>> slots;
-    for (const auto& run : story.timeline.executions)
-      slots[{run.device, run.slot}].emplace_back(run.start, run.end);
-    for (const auto& [slot, intervals] : slots)
-      EXPECT_TRUE(disjoint(intervals)) << "slot " << std::get<1>(slot);
+    for (const auto& run : story.timeline.executions) slots[{run.device, run.slot}].emplace_back(run.start, run.end);
+    for (const auto& [slot, intervals] : slots) EXPECT_TRUE(disjoint(intervals)) << "slot " << std::get<1>(slot);
     if (story.world.problem.rules().links == Links::free) return;
-    std::map<std::tuple<DeviceId, DeviceId, std::uint32_t>, std::vector<std::pair<Seconds, Seconds>>>
-        channels;
+    std::map<std::tuple<DeviceId, DeviceId, std::uint32_t>, std::vector<std::pair<Seconds, Seconds>>> channels;
     for (const auto& move : story.timeline.transfers) {
       EXPECT_LT(move.channel, story.world.machine.link(move.src, move.dst).channels);
       channels[{move.src, move.dst, move.channel}].emplace_back(move.start, move.end);
@@ -154,8 +150,7 @@ TEST(EveryEvaluator, KeepsNoSlotIdleWhileAnOpIsReady) {
       for (const auto& run : story.timeline.executions)
         if (run.device == waiting.device)
           busy += std::max(0.0, std::min(run.end, waiting.start) - std::max(run.start, waiting.ready));
-      EXPECT_NEAR(busy, (waiting.start - waiting.ready) * story.world.machine.device(waiting.device).slots,
-                  kRounding);
+      EXPECT_NEAR(busy, (waiting.start - waiting.ready) * story.world.machine.device(waiting.device).slots, kRounding);
     }
   });
 }

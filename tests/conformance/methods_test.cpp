@@ -63,8 +63,7 @@ TEST_P(EveryMethod, GivesTheSameForTheSameSeedAtAnyThreadCount) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
     MethodOptions options = short_options();
-    const Proposal once = method().run(c.world->problem, options),
-                   again = method().run(c.world->problem, options);
+    const Proposal once = method().run(c.world->problem, options), again = method().run(c.world->problem, options);
     options.threads = 2;
     const Proposal with_two_threads = method().run(c.world->problem, options);
     EXPECT_EQ(once.placement, again.placement);
@@ -78,8 +77,8 @@ TEST_P(EveryMethod, ReturnsSomethingLegalWhenInterruptedOrWithoutABudget) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
     MethodOptions options = short_options();
-    for (const Budget& budget : {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0),
-                                 Budget::for_evaluations(0)}) {
+    for (const Budget& budget :
+         {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0), Budget::for_evaluations(0)}) {
       options.budget = budget;
       EXPECT_TRUE(place(c.world->problem, method(), options, c.bound).feasible);
     }

@@ -76,8 +76,7 @@ std::vector<std::string> load_corpus(const std::vector<std::string>& paths) {
 class Artifact {
  public:
   explicit Artifact(std::string path)
-      : path_(std::move(path)),
-        file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+      : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
   ~Artifact() {
     ::close(file_);
     ::unlink(path_.c_str());
@@ -97,12 +96,11 @@ class Artifact {
 };
 
 // Texts that readers tend to stumble over.
-constexpr std::array<std::string_view, 20> kTokens = {
-    "-1",         "0",          "1e999", "99999999999999999999",
-    "4294967295", "4294967296", "nan",   "inf",
-    "1e-320",     "0.5",        "null",  "true",
-    "\"\"",       "[]",         "{}",    "[",
-    "{",          "\n",         ",",     "\""};
+constexpr std::array<std::string_view, 20> kTokens = {"-1",         "0",          "1e999", "99999999999999999999",
+                                                      "4294967295", "4294967296", "nan",   "inf",
+                                                      "1e-320",     "0.5",        "null",  "true",
+                                                      "\"\"",       "[]",         "{}",    "[",
+                                                      "{",          "\n",         ",",     "\""};
 
 std::string mutate(std::string text, const std::vector<std::string>& corpus, Rng& rng) {
   const auto position = [&] { return rng.below(static_cast<std::uint32_t>(text.size()) + 1); };

@@ -59,11 +59,9 @@ TEST(BadFiles, HaveNoExpectationWithoutAFile) {
 
 TEST(DeepNesting, IsRefusedInEveryJsonFormat) {
   const std::string deep(1'000'000, '[');
-  for (const char* start :
-       {"{\"format\":", "{\"format\":\"doppler-graph\",\"version\":1,\"ops\":[{\"times\":", "{\"workflow\":",
-        "{\"nodes\":"})
-    EXPECT_EQ(error_of("deep", start + deep), "deep: nested more than 64 levels deep; required fewer")
-        << start;
+  for (const char* start : {"{\"format\":", "{\"format\":\"doppler-graph\",\"version\":1,\"ops\":[{\"times\":",
+                            "{\"workflow\":", "{\"nodes\":"})
+    EXPECT_EQ(error_of("deep", start + deep), "deep: nested more than 64 levels deep; required fewer") << start;
   std::string objects = "{\"format\":";
   for (int i = 0; i < 1'000'000; ++i) objects += "{\"a\":";
   EXPECT_EQ(error_of("deep", objects), "deep: nested more than 64 levels deep; required fewer");

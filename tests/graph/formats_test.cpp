@@ -120,10 +120,9 @@ TEST(NativeJson, RoundTripsNamesNumbersAndUnits) {
 }
 
 TEST(NativeJson, MayListTensorsBeforeOps) {
-  const Graph graph =
-      parse_graph("x", R"({"tensors":[{"producer":0,"consumers":[1]}],"ops":[{},{}],"version":1,
+  const Graph graph = parse_graph("x", R"({"tensors":[{"producer":0,"consumers":[1]}],"ops":[{},{}],"version":1,
                           "format":"doppler-graph"})")
-          .graph;
+                          .graph;
   EXPECT_EQ(edges_of(graph), (Edges{{0, 1}}));
 }
 
@@ -156,8 +155,7 @@ TEST(PublishedText, MergesDuplicateEdgesAndSaysSo) {
 TEST(PublishedText, WarnsAboutEdgesAgainstTheOrderOfIds) {
   const LoadedGraph loaded = parse_graph("f", "3\n\n2,0,\n1,2,\n1,4\n1,4\n1,4\n");
   EXPECT_EQ(edges_of(loaded.graph), (Edges{{0, 2}, {2, 1}}));
-  EXPECT_EQ(loaded.warnings,
-            std::vector<std::string>{"f: edge 2 -> 1: against the order of the ids; read as it is"});
+  EXPECT_EQ(loaded.warnings, std::vector<std::string>{"f: edge 2 -> 1: against the order of the ids; read as it is"});
 }
 
 struct PublishedFile {
@@ -179,8 +177,7 @@ TEST(PublishedText, HasTheSizesOfThePublishedGraphs) {
     EXPECT_EQ(loaded.graph.op_count(), ops) << name;
     EXPECT_EQ(loaded.graph.edge_count(), edges) << name;
     // Trap 2 of the specification: communication costs four times the computation, on every row.
-    for (OpId op = 0; op < ops; ++op)
-      EXPECT_EQ(loaded.graph.explicit_transfer(op), 4 * time_on(loaded.graph, op, "*"));
+    for (OpId op = 0; op < ops; ++op) EXPECT_EQ(loaded.graph.explicit_transfer(op), 4 * time_on(loaded.graph, op, "*"));
   }
 }
 
@@ -189,22 +186,19 @@ TEST(PublishedText, IsReadAsItIsUnlessRepairIsAskedFor) {
   const std::string path = shared_file("doppler_graphs/chain_mm_112nodes.txt");
   const LoadedGraph shipped = read_graph(path);
   EXPECT_TRUE(edge_set(shipped.graph).contains({1, 6}));
-  EXPECT_EQ(shipped.warnings,
-            std::vector<std::string>{
-                path + ": edge 1 -> 6 of this published graph is damaged, meant is 1 -> 16; read as "
-                       "it is, --repair fixes it"});
+  EXPECT_EQ(shipped.warnings, std::vector<std::string>{
+                                  path + ": edge 1 -> 6 of this published graph is damaged, meant is 1 -> 16; read as "
+                                         "it is, --repair fixes it"});
   const LoadedGraph repaired = read_graph(path, {.repair = true});
   EXPECT_EQ(repaired.warnings,
-            std::vector<std::string>{
-                path + ": edge 1 -> 6 of this published graph is damaged, repaired to 1 -> 16"});
+            std::vector<std::string>{path + ": edge 1 -> 6 of this published graph is damaged, repaired to 1 -> 16"});
 }
 
 TEST(PublishedText, RepairedHasTheEdgesOfItsIntactTwin) {
   SKIP_WITHOUT_SHARED_DATA();
-  for (const char* name : {"chain_mm_112nodes", "ffnn_192nodes", "transformer_block_215nodes",
-                           "full_transformer_layer_261nodes"}) {
-    const auto repaired =
-        read_graph(shared_file(fmt::format("doppler_graphs/{}.txt", name)), {.repair = true});
+  for (const char* name :
+       {"chain_mm_112nodes", "ffnn_192nodes", "transformer_block_215nodes", "full_transformer_layer_261nodes"}) {
+    const auto repaired = read_graph(shared_file(fmt::format("doppler_graphs/{}.txt", name)), {.repair = true});
     const auto twin = read_graph(shared_file(fmt::format("doppler_graphs/gdp_{}.txt", name)));
     EXPECT_EQ(edges_of(repaired.graph), edges_of(twin.graph)) << name;
     EXPECT_TRUE(twin.warnings.empty()) << name;
@@ -300,8 +294,7 @@ TEST(WfCommons15, FollowsAFileThatIsWrittenTwiceThroughTheParents) {
 
 TEST(WfCommons15, ReadsARecordedWorkflow) {
   SKIP_WITHOUT_SHARED_DATA();
-  const Graph graph =
-      read_graph(shared_file("instances/wfcommons/montage-chameleon-2mass-01d-001.json")).graph;
+  const Graph graph = read_graph(shared_file("instances/wfcommons/montage-chameleon-2mass-01d-001.json")).graph;
   EXPECT_EQ(graph.op_count(), 103u);
   const OpId first = graph.op_by_name("mProject_ID0000001");
   EXPECT_EQ(time_on(graph, first, "*"), 15.712);
@@ -344,9 +337,9 @@ TEST(DnnPartitioning, SharesOneTensorAmongEdgesOfEqualCost) {
 
 TEST(DnnPartitioning, TellsTheMachineItWasMadeFor) {
   const std::string path = good("dnn_partitioning.json");
-  EXPECT_EQ(read_graph(path).warnings,
-            std::vector<std::string>{
-                path + ": made for 4 accelerators of 600 MiB and 8 cpus: --machine uniform:4:600MiB"});
+  EXPECT_EQ(
+      read_graph(path).warnings,
+      std::vector<std::string>{path + ": made for 4 accelerators of 600 MiB and 8 cpus: --machine uniform:4:600MiB"});
 }
 
 TEST(DnnPartitioning, ReadsTheCollection) {
@@ -354,8 +347,7 @@ TEST(DnnPartitioning, ReadsTheCollection) {
   for (const auto& [name, ops, edges] : {PublishedFile{"LayerGraphs_bert24_inference", 32, 55},
                                          {"LayerGraphs_resnet50_inference", 177, 193},
                                          {"OperatorGraphs_bert_l-3_inference", 235, 250}}) {
-    const Graph graph =
-        read_graph(shared_file(fmt::format("instances/dnn_partitioning/{}.json", name))).graph;
+    const Graph graph = read_graph(shared_file(fmt::format("instances/dnn_partitioning/{}.json", name))).graph;
     EXPECT_EQ(graph.op_count(), ops) << name;
     EXPECT_EQ(graph.edge_count(), edges) << name;
   }
@@ -408,8 +400,7 @@ TEST(Dot, DrawsOpsAndEdges) {
 )");
   const std::vector<DeviceId> devices = {1, 12};
   const std::string coloured = graph_to_dot(graph, devices);
-  EXPECT_NE(coloured.find(R"(0 [label="say \"hi\"\nmatmul\ndevice 1", fillcolor="#fdbf6f"];)"),
-            std::string::npos);
+  EXPECT_NE(coloured.find(R"(0 [label="say \"hi\"\nmatmul\ndevice 1", fillcolor="#fdbf6f"];)"), std::string::npos);
   EXPECT_NE(coloured.find(R"(1 [label="op1\nop\ndevice 12", fillcolor="#a6cee3"];)"), std::string::npos);
   EXPECT_THROW(graph_to_dot(graph, std::vector<DeviceId>{1}), InternalError);
 }

@@ -104,8 +104,7 @@ TEST_P(AGenerator, RefusesCostsOutOfRange) {
   EXPECT_THROW(generate(0), InputError);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AGenerator,
-                         testing::Values("layered", "random", "series_parallel", "chain_of_blocks"),
+INSTANTIATE_TEST_SUITE_P(All, AGenerator, testing::Values("layered", "random", "series_parallel", "chain_of_blocks"),
                          [](const auto& test) { return test.param; });
 
 TEST(Layered, ReadsOnlyFromTheLayerBefore) {

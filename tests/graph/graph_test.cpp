@@ -225,8 +225,7 @@ TEST(ABuilder, RefusesAnEmptyGraphEqualNamesAndDuplicateEdges) {
   const TensorId tensor = twice.add_tensor(0, 1);
   twice.add_consumer(tensor, 1);
   twice.add_consumer(tensor, 1);
-  EXPECT_EQ(error_of(std::move(twice)),
-            "file: op 'b' reads an output of op 'a' twice; required each edge once");
+  EXPECT_EQ(error_of(std::move(twice)), "file: op 'b' reads an output of op 'a' twice; required each edge once");
 }
 
 TEST(ABuilder, PrintsTheCycleAndNothingBesideIt) {

@@ -19,10 +19,8 @@ Device device(std::string name, std::string type) {
 // 1 Tflop/s for anything, 4 for matmul, 2 for f16, 8 for matmul in f16; 100 GB/s; 10 µs per op.
 Device accelerator(std::string name) {
   Device result = device(std::move(name), "gpu");
-  result.rates = {{"*", "*", 1 * kTera},
-                  {"matmul", "*", 4 * kTera},
-                  {"*", "f16", 2 * kTera},
-                  {"matmul", "f16", 8 * kTera}};
+  result.rates = {
+      {"*", "*", 1 * kTera}, {"matmul", "*", 4 * kTera}, {"*", "f16", 2 * kTera}, {"matmul", "f16", 8 * kTera}};
   result.memory_bytes_per_second = gigabytes_per_second(100);
   result.overhead = microseconds(10);
   return result;
@@ -50,9 +48,8 @@ TEST(Costs, AreARooflineOfFlopsAndMemoryTraffic) {
   EXPECT_DOUBLE_EQ(time_on_accelerator({.flops = 2e9, .bytes_read = 1'000'000, .bytes_written = 1'000'000}),
                    milliseconds(2.01));
   // Memory-bound: 10 µs + max(1e6 / 1e12 = 1 µs, (3e8 + 1e8) / 1e11 = 4 ms) = 4.01 ms
-  EXPECT_DOUBLE_EQ(
-      time_on_accelerator({.flops = 1e6, .bytes_read = 300'000'000, .bytes_written = 100'000'000}),
-      milliseconds(4.01));
+  EXPECT_DOUBLE_EQ(time_on_accelerator({.flops = 1e6, .bytes_read = 300'000'000, .bytes_written = 100'000'000}),
+                   milliseconds(4.01));
   // Neither: the overhead alone
   EXPECT_DOUBLE_EQ(time_on_accelerator({}), microseconds(10));
 }
@@ -111,8 +108,7 @@ Graph two_tensors() {
 
 TEST(Costs, FollowUnequalLinks) {
   std::vector<Link> links(9, Link{.latency = microseconds(5), .bytes_per_second = gigabytes_per_second(1)});
-  links[0 * 3 + 2] = {
-      .latency = microseconds(5), .bytes_per_second = gigabytes_per_second(4), .cost_factor = 2};
+  links[0 * 3 + 2] = {.latency = microseconds(5), .bytes_per_second = gigabytes_per_second(4), .cost_factor = 2};
   const Machine machine("m", {device("a", "x"), device("b", "x"), device("c", "x")}, links);
   const Graph graph = two_tensors();
   const Costs costs(graph, machine);

@@ -29,16 +29,14 @@ void expect_refused(std::vector<Device> devices, const Link& link, const std::st
 
 TEST(AMachine, RefusesDevicesThatMakeNoSense) {
   expect_refused({}, {}, "machine 'm': 0 devices; required 1 to 1024");
-  expect_refused({device("a"), device("a")}, {},
-                 "machine 'm': two devices are named 'a'; required unique names");
+  expect_refused({device("a"), device("a")}, {}, "machine 'm': two devices are named 'a'; required unique names");
   expect_refused({device("")}, {}, "machine 'm': a device has no name; required one");
   Device broken = device("a");
   broken.slots = 0;
   expect_refused({broken}, {}, "machine 'm': device 'a': slots is 0; required at least 1");
   broken = device("a");
   broken.overhead = -1;
-  expect_refused({broken}, {},
-                 "machine 'm': device 'a': overhead is -1; required a finite number, not negative");
+  expect_refused({broken}, {}, "machine 'm': device 'a': overhead is -1; required a finite number, not negative");
   broken = device("a");
   broken.rates = {{"*", "*", std::nan("")}};
   expect_refused({broken}, {},
@@ -49,8 +47,7 @@ TEST(AMachine, RefusesLinksThatMakeNoSense) {
   const std::vector<Device> two = {device("a"), device("b")};
   Link link;
   link.latency = std::numeric_limits<double>::infinity();
-  expect_refused(two, link,
-                 "machine 'm': link 'a' to 'b': latency is inf; required a finite number, not negative");
+  expect_refused(two, link, "machine 'm': link 'a' to 'b': latency is inf; required a finite number, not negative");
   link = Link();
   link.channels = 0;
   expect_refused(two, link, "machine 'm': link 'a' to 'b': channels is 0; required at least 1");

@@ -24,8 +24,7 @@ MethodOptions evaluations(std::uint64_t count, unsigned threads = 2) {
 
 TEST(Annealing, FindsTheOptimumOfASmallGraph) {
   // Two independent chains of three ops of 2 s with expensive edges: one chain per device, 6 s.
-  const World world(graph_of({2, 2, 2, 2, 2, 2}, {{0, 1, 9}, {1, 2, 9}, {3, 4, 9}, {4, 5, 9}}),
-                    uniform_machine(2));
+  const World world(graph_of({2, 2, 2, 2, 2, 2}, {{0, 1, 9}, {1, 2, 9}, {3, 4, 9}, {4, 5, 9}}), uniform_machine(2));
   EXPECT_EQ(world.makespan(anneal(world.problem, evaluations(2000))), 6);
 }
 
@@ -82,15 +81,14 @@ TEST(Annealing, ComesCloseToTheBestKnownOnThePublishedGraphs) {
     Discipline discipline;
     double value;
   };
-  for (const auto& [file, discipline, value] :
-       {Known{"chain_mm_112nodes", Discipline::fifo, 1200.07},
-        {"ffnn_192nodes", Discipline::fifo, 56.70},
-        {"transformer_block_215nodes", Discipline::fifo, 166.72},
-        {"full_transformer_layer_261nodes", Discipline::fifo, 122.62},
-        {"transformer_block_215nodes", Discipline::ordered, 141.40},
-        {"transformer_block_215nodes", Discipline::priority, 148.28}}) {
-    const World world(read_graph((directory / (std::string(file) + ".txt")).string()).graph,
-                      uniform_machine(4), rules_of(discipline));
+  for (const auto& [file, discipline, value] : {Known{"chain_mm_112nodes", Discipline::fifo, 1200.07},
+                                                {"ffnn_192nodes", Discipline::fifo, 56.70},
+                                                {"transformer_block_215nodes", Discipline::fifo, 166.72},
+                                                {"full_transformer_layer_261nodes", Discipline::fifo, 122.62},
+                                                {"transformer_block_215nodes", Discipline::ordered, 141.40},
+                                                {"transformer_block_215nodes", Discipline::priority, 148.28}}) {
+    const World world(read_graph((directory / (std::string(file) + ".txt")).string()).graph, uniform_machine(4),
+                      rules_of(discipline));
     const Proposal proposal = anneal(world.problem, evaluations(1'500'000));
     EXPECT_LE(world.makespan(proposal) / 1e10, 1.02 * value) << file << " " << to_string(discipline);
   }

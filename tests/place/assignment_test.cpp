@@ -10,8 +10,7 @@
 namespace doppler {
 namespace {
 
-double total_cost(const std::vector<double>& cost, std::uint32_t columns,
-                  const std::vector<std::uint32_t>& chosen) {
+double total_cost(const std::vector<double>& cost, std::uint32_t columns, const std::vector<std::uint32_t>& chosen) {
   double total = 0;
   for (std::uint32_t row = 0; row < chosen.size(); ++row) total += cost[row * columns + chosen[row]];
   return total;
@@ -19,8 +18,7 @@ double total_cost(const std::vector<double>& cost, std::uint32_t columns,
 
 TEST(AnAssignment, MayTakeADearEntryToSaveMoreElsewhere) {
   // Greedy takes (0, 0) = 1 and is left with (1, 1) = 10; 2 + 3 = 5 is less than 11.
-  EXPECT_EQ(least_cost_assignment(std::vector<double>{1, 2, 3, 10}, 2, 2),
-            (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(least_cost_assignment(std::vector<double>{1, 2, 3, 10}, 2, 2), (std::vector<std::uint32_t>{1, 0}));
 }
 
 TEST(AnAssignment, HasTheCostOfTheBestPermutation) {

@@ -12,11 +12,9 @@ using test::World;
 TEST(Enumerative, SpreadsShardsAndLeavesTheirConsumersWithThem) {
   // Four shards, two rounds of two: d0 d1 d0 d1. Each consumer reads the neighbour's output, so staying with
   // the input costs nothing and moving 10.
-  const World world(
-      test::graph_of({1, 1, 1, 1, 2, 2, 2, 2}, {{1, 4, 10}, {0, 5, 10}, {3, 6, 10}, {2, 7, 10}}),
-      test::machine_of({"a", "a"}));
-  EXPECT_EQ(enumerative(world.problem, {}).placement.device_of_op,
-            (std::vector<DeviceId>{0, 1, 0, 1, 1, 0, 1, 0}));
+  const World world(test::graph_of({1, 1, 1, 1, 2, 2, 2, 2}, {{1, 4, 10}, {0, 5, 10}, {3, 6, 10}, {2, 7, 10}}),
+                    test::machine_of({"a", "a"}));
+  EXPECT_EQ(enumerative(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{0, 1, 0, 1, 1, 0, 1, 0}));
 }
 
 TEST(Enumerative, FindsTheBestPermutationNotTheGreedyOne) {

@@ -46,8 +46,8 @@ Placement etf_by_scanning(const World& world) {
         Seconds start = available[device];
         for (const TensorId tensor : graph.inputs(op)) {
           const OpId producer = graph.producer(tensor);
-          start = std::max(start, end[producer] + world.costs.transfer_time(
-                                                      tensor, placement.device_of_op[producer], device));
+          start = std::max(start,
+                           end[producer] + world.costs.transfer_time(tensor, placement.device_of_op[producer], device));
         }
         best = std::min(best, std::tuple(start, -level[op], op, device));
       }

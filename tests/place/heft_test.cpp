@@ -11,8 +11,7 @@ namespace {
 using test::World;
 
 TEST(Heft, RepeatsTheExampleOfItsPaper) {
-  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}),
-                    test::rules_of(Discipline::ordered));
+  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}), test::rules_of(Discipline::ordered));
   const Proposal proposal = heft(world.problem, {});
   // Figure 3(a): P1 runs 2 and 8, P2 runs 4, 6, 9 and 10, P3 runs 1, 3, 5 and 7; length 80.
   EXPECT_EQ(proposal.placement.device_of_op, (std::vector<DeviceId>{2, 0, 2, 1, 2, 1, 2, 0, 1, 1}));
@@ -27,8 +26,7 @@ TEST(Heft, FillsGapsAndHandsOutTheirOrder) {
   const Proposal proposal = heft(world.problem, {});
   EXPECT_EQ(proposal.placement.device_of_op, (std::vector<DeviceId>{1, 0, 0}));
   EXPECT_EQ(proposal.placement.priority, (std::vector<std::uint32_t>{0, 2, 1}));
-  EXPECT_EQ(proposal.placement.cause_of_op,
-            (std::vector<Cause>{Cause::pinned, Cause::pinned, Cause::earliest_finish}));
+  EXPECT_EQ(proposal.placement.cause_of_op, (std::vector<Cause>{Cause::pinned, Cause::pinned, Cause::earliest_finish}));
   EXPECT_EQ(world.makespan(proposal), 9);
 }
 
@@ -74,8 +72,7 @@ TEST(Heft, PlansWhatOrderedExecutionDoes) {
   std::vector<test::Edge> edges;
   for (OpId op = 0; op < 200; ++op) {
     times.push_back(rng.below(4));
-    for (int i = 0; i < 2 && op > 0; ++i)
-      edges.push_back({rng.below(op), op, static_cast<Seconds>(rng.below(3))});
+    for (int i = 0; i < 2 && op > 0; ++i) edges.push_back({rng.below(op), op, static_cast<Seconds>(rng.below(3))});
   }
   const World world(test::graph_of(times, edges), test::machine_of({"a", "a", "a"}),
                     test::rules_of(Discipline::ordered));

@@ -39,8 +39,7 @@ TEST(AnIdleTime, AgreesWithAListOfBusyUnits) {
   for (int i = 0; i < 6000; ++i) {
     const int from = static_cast<int>(rng.below(20'000)), length = 1 + static_cast<int>(rng.below(6));
     int expected = from;
-    for (int free = 0; free < length; ++expected)
-      free = busy[static_cast<std::size_t>(expected)] ? 0 : free + 1;
+    for (int free = 0; free < length; ++expected) free = busy[static_cast<std::size_t>(expected)] ? 0 : free + 1;
     expected -= length;
     ASSERT_EQ(slot.earliest(from, length), expected);
     slot.reserve(expected, length);

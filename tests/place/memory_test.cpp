@@ -23,9 +23,7 @@ Graph ops_with_parameters(const std::vector<Bytes>& parameters) {
 }
 
 // Three producers and their three consumers, 10 bytes between each pair.
-Graph three_pairs() {
-  return test::graph_of({1, 1, 1, 1, 1, 1}, {{0, 3, 0, 10}, {1, 4, 0, 10}, {2, 5, 0, 10}});
-}
+Graph three_pairs() { return test::graph_of({1, 1, 1, 1, 1, 1}, {{0, 3, 0, 10}, {1, 4, 0, 10}, {2, 5, 0, 10}}); }
 
 TEST(AStaticMemory, AddsParametersAndTakesTheLargestWorkingSet) {
   // The ops of a chain 0 -> 1 -> 2 with tensors of 10 and 20 bytes hold 10, 30 and 20 bytes while they run.
@@ -92,10 +90,9 @@ TEST(ARepair, NamesTheOpTheDeviceTheNeedAndTheCapacityIfAnOpIsTooLarge) {
     fit_in_memory(world.problem, {one_device(world.problem, 0)});
     FAIL();
   } catch (const InfeasibleError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "weights: op 'op1' needs 100 bytes on device 'd0', parameters and live tensors included; required at "
-        "most 50, and no other device suffices even if it is empty");
+    EXPECT_STREQ(error.what(),
+                 "weights: op 'op1' needs 100 bytes on device 'd0', parameters and live tensors included; required at "
+                 "most 50, and no other device suffices even if it is empty");
   }
 }
 

@@ -26,8 +26,7 @@ TEST(TheMethodTable, ListsItsNamesWhenAskedForAnother) {
     method_by_name("heff");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("found 'heff'; required one of"), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("found 'heff'; required one of"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("heft"), std::string::npos);
   }
 }

@@ -28,8 +28,7 @@ TEST(APortfolio, NamesItsWinner) {
 
 // Do no harm: on graphs where one device is optimal, and on every other, never worse than the cheap methods.
 TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
-  const std::filesystem::path directory =
-      std::filesystem::path(DOPPLER_SHARED_DATA) / "instances" / "dnn_partitioning";
+  const std::filesystem::path directory = std::filesystem::path(DOPPLER_SHARED_DATA) / "instances" / "dnn_partitioning";
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is absent";
   int instances = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -41,8 +40,7 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
       for (const char* name : {"single", "heft", "etf", "metis"}) {
         try {
           const Proposal proposal = method_by_name(name).run(world.problem, evaluations(4000));
-          EXPECT_LE(best, world.makespan(proposal))
-              << entry.path() << " on " << machine << " against " << name;
+          EXPECT_LE(best, world.makespan(proposal)) << entry.path() << " on " << machine << " against " << name;
         } catch (const InfeasibleError&) {  // nothing to be worse than
         }
       }

@@ -27,8 +27,7 @@ TEST(RoundRobin, PassesOverDevicesThatAreNotAllowedOrFull) {
   const World world(std::move(builder).build(), test::machine_of({"a", "a", "a"}, 11), {}, {{0, 1}});
   const Placement placement = round_robin(world.problem, {}).placement;
   EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{1, 2, 0, 0}));
-  EXPECT_EQ(placement.cause_of_op,
-            (std::vector<Cause>{Cause::pinned, Cause::chosen, Cause::chosen, Cause::memory}));
+  EXPECT_EQ(placement.cause_of_op, (std::vector<Cause>{Cause::pinned, Cause::chosen, Cause::chosen, Cause::memory}));
 }
 
 }  // namespace

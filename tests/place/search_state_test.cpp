@@ -46,8 +46,7 @@ TEST(ASearchState, KeepsATopologicalOrderAndUndoesEveryMove) {
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       ASSERT_EQ(state.rank()[state.order()[i]], i);
       const bool same = state.order()[i] == order[i] && state.device_of_op()[order[i]] == devices[order[i]];
-      ASSERT_TRUE(same || (moved && state.first_touched() <= i && i <= state.last_touched()))
-          << "position " << i;
+      ASSERT_TRUE(same || (moved && state.first_touched() <= i && i <= state.last_touched())) << "position " << i;
     }
     reordered += !std::equal(order.begin(), order.end(), state.order().begin());
     moves += moved;

@@ -50,10 +50,7 @@ inline Rules rules_of(Discipline discipline) {
 // A problem and all that it refers to.
 struct World {
   World(Graph graph_, Machine machine_, Rules rules = {}, const std::vector<Pin>& pins = {})
-      : graph(std::move(graph_)),
-        machine(std::move(machine_)),
-        costs(graph, machine),
-        problem(costs, rules, pins) {}
+      : graph(std::move(graph_)), machine(std::move(machine_)), costs(graph, machine), problem(costs, rules, pins) {}
   World(const World&) = delete;
 
   Timeline simulate(const Placement& placement) const { return Simulator(problem).simulate(placement); }
@@ -69,9 +66,8 @@ struct World {
 inline Graph topcuoglu_graph() {
   const double times[10][3] = {{14, 16, 9}, {13, 19, 18}, {11, 13, 19}, {13, 8, 17},  {12, 13, 10},
                                {13, 16, 9}, {7, 15, 11},  {5, 11, 14},  {18, 12, 20}, {21, 7, 16}};
-  const Edge edges[] = {{0, 1, 18}, {0, 2, 12}, {0, 3, 9},  {0, 4, 11}, {0, 5, 14},
-                        {1, 7, 19}, {1, 8, 16}, {2, 6, 23}, {3, 7, 27}, {3, 8, 23},
-                        {4, 8, 13}, {5, 7, 15}, {6, 9, 17}, {7, 9, 11}, {8, 9, 13}};
+  const Edge edges[] = {{0, 1, 18}, {0, 2, 12}, {0, 3, 9},  {0, 4, 11}, {0, 5, 14}, {1, 7, 19}, {1, 8, 16}, {2, 6, 23},
+                        {3, 7, 27}, {3, 8, 23}, {4, 8, 13}, {5, 7, 15}, {6, 9, 17}, {7, 9, 11}, {8, 9, 13}};
   GraphBuilder builder("topcuoglu");
   for (const auto& row : times) {
     OpSpec op;

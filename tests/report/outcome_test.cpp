@@ -41,15 +41,14 @@ TEST(AnOutcome, ThatOverflowsNamesTheOpAndTheDevice) {
   outcome.feasible = false;
   const json result = json::parse(simulation_to_json(outcome, timeline, two_op_graph(), uniform_machine(2)));
   EXPECT_EQ(result.at("feasible"), false);
-  EXPECT_EQ(result.at("overflow"),
-            (json{{"op", "a"}, {"device", "device1"}, {"needed", 20}, {"capacity", 10}}));
+  EXPECT_EQ(result.at("overflow"), (json{{"op", "a"}, {"device", "device1"}, {"needed", 20}, {"capacity", 10}}));
 }
 
 TEST(AnOutcome, OfAPlacementCarriesThePlacementAsItsFile) {
   Placement placement;
   placement.device_of_op = {0, 1};
-  const json result = json::parse(place_result_to_json(good_outcome(), two_op_timeline(), two_op_graph(),
-                                                       uniform_machine(2), placement, 5));
+  const json result = json::parse(
+      place_result_to_json(good_outcome(), two_op_timeline(), two_op_graph(), uniform_machine(2), placement, 5));
   EXPECT_EQ(result.at("method"), "heft");
   EXPECT_EQ(result.at("seconds"), 0.1);
   EXPECT_EQ(result.at("single_device_makespan"), 5.0);

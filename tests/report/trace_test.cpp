@@ -65,8 +65,7 @@ TEST(ATrace, NamesDevicesSlotsAndLinks) {
   std::map<std::string, int> names;
   for (const json& event : events_of_phase(trace, "M"))
     if (event.at("args").contains("name")) ++names[event.at("args").at("name")];
-  EXPECT_EQ(names,
-            (std::map<std::string, int>{{"device0", 1}, {"device1", 1}, {"slot 0", 2}, {"from device0", 1}}));
+  EXPECT_EQ(names, (std::map<std::string, int>{{"device0", 1}, {"device1", 1}, {"slot 0", 2}, {"from device0", 1}}));
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ TEST(AHead, OfAJoinPaysForOneTransferOrForTheSecondProducer) {
   const World world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 5}, {1, 2, 6}}}.build(), machine_of({"a", "a"}));
   EXPECT_EQ(heads(world.problem)[2], 14);
   // With expensive transfers both producers run on the join's device.
-  const World expensive(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(),
-                        machine_of({"a", "a"}));
+  const World expensive(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}));
   EXPECT_EQ(heads(expensive.problem)[2], 18);
   EXPECT_EQ(lower_bound(expensive.problem).value, 19);
   EXPECT_EQ(lower_bound(expensive.problem).kind, LowerBound::Kind::communication);
@@ -78,8 +77,7 @@ TEST(AHead, OfAJoinPaysForOneTransferOrForTheSecondProducer) {
 TEST(AHead, OnADeviceWithTwoSlotsIsNotSerial) {
   // As above, but the two producers run side by side: the join starts at 10 at the earliest, and no bound
   // says more than (10 + 8) / 2 for the two of them.
-  const World world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(),
-                    machine_of({"a", "a"}, 0, 2));
+  const World world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}, 0, 2));
   EXPECT_EQ(heads(world.problem)[2], 10);
   EXPECT_EQ(lower_bound(world.problem).value, 11);
 }
@@ -102,8 +100,7 @@ TEST(AHead, SeesProducersFurtherUp) {
 
 TEST(AHead, PaysForCertainTransfers) {
   // Producer and consumer are pinned to different devices: 2 + 7.
-  const World world(SmallGraph{anywhere({2, 1}), {{0, 1, 7}}}.build(), machine_of({"a", "a"}), {},
-                    {{0, 0}, {1, 1}});
+  const World world(SmallGraph{anywhere({2, 1}), {{0, 1, 7}}}.build(), machine_of({"a", "a"}), {}, {{0, 0}, {1, 1}});
   EXPECT_EQ(heads(world.problem)[1], 9);
 }
 
@@ -184,8 +181,7 @@ TEST(ALowerBound, HoldsWithSlotsSpeedsPinsGroupsAndChannels) {
     rules.links = rng.below(2) == 0 ? Links::free : Links::channels;
     const World world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
     const LowerBound bound = lower_bound(world.problem);
-    ASSERT_LE(bound.value, best_by_brute_force(world.problem))
-        << "graph " << i << ", kind " << to_string(bound.kind);
+    ASSERT_LE(bound.value, best_by_brute_force(world.problem)) << "graph " << i << ", kind " << to_string(bound.kind);
   }
 }
 

@@ -61,8 +61,7 @@ TEST_P(ThePublishedSimulator, IsReproducedExactly) {
     Placement placement;
     placement.device_of_op = test_case["assignment"].get<std::vector<DeviceId>>();
     EXPECT_EQ(simulator.makespan(placement), test_case["makespan"].get<double>()) << test_case["kind"];
-    EXPECT_EQ(simulator.simulate(placement).makespan, test_case["makespan"].get<double>())
-        << test_case["kind"];
+    EXPECT_EQ(simulator.simulate(placement).makespan, test_case["makespan"].get<double>()) << test_case["kind"];
   }
 }
 
@@ -102,8 +101,7 @@ TEST_P(ThePublishedSimulator, GivesThePublishedGoldenValues) {
   Simulator simulator(*problem_);
   EXPECT_NEAR(simulator.makespan(one) / kUnit, GetParam().one_device, kPrinted);
   EXPECT_NEAR(simulator.makespan(round_robin) / kUnit, GetParam().round_robin_published, kPrinted);
-  EXPECT_NEAR(levels(*graph_, costs_->fastest_times(), {}).longest / kUnit, GetParam().critical_path,
-              kPrintedPath);
+  EXPECT_NEAR(levels(*graph_, costs_->fastest_times(), {}).longest / kUnit, GetParam().critical_path, kPrintedPath);
   // The one-device value is the sum of the costs, to the last integer.
   Seconds work = 0;
   for (OpId op = 0; op < n; ++op) work += costs_->op_time(op, 0);

@@ -32,8 +32,7 @@ struct SmallGraph {
       if (!parameters.empty()) spec.parameter_bytes = parameters[i];
       builder.add_op(spec);
     }
-    for (const Edge& edge : edges)
-      builder.add_consumer(builder.add_tensor(edge.src, 0, edge.transfer), edge.dst);
+    for (const Edge& edge : edges) builder.add_consumer(builder.add_tensor(edge.src, 0, edge.transfer), edge.dst);
     return std::move(builder).build();
   }
 };
@@ -97,12 +96,10 @@ inline Seconds best_by_brute_force(const Problem& problem) {
     do {
       if (!allowed) break;
       const Seconds makespan = simulator.makespan(placement);
-      if (makespan < best && (!problem.memory_limited() || simulator.simulate(placement).feasible()))
-        best = makespan;
+      if (makespan < best && (!problem.memory_limited() || simulator.simulate(placement).feasible())) best = makespan;
     } while (std::next_permutation(placement.priority.begin(), placement.priority.end()));
     OpId digit = 0;  // the next assignment, as a number with a digit per op
-    while (digit < n && ++placement.device_of_op[digit] == problem.device_count())
-      placement.device_of_op[digit++] = 0;
+    while (digit < n && ++placement.device_of_op[digit] == problem.device_count()) placement.device_of_op[digit++] = 0;
     if (digit == n) return best;
   }
 }

@@ -32,8 +32,7 @@ std::int64_t integer(const JsonFields& fields, const char* key) {
 
 bool flag(const JsonFields& fields, const char* key) {
   const Json* value = fields.find(key);
-  if (value == nullptr || !(value->is_boolean() || *value == 0 || *value == 1))
-    fields.fail(key, "true, false, 1 or 0");
+  if (value == nullptr || !(value->is_boolean() || *value == 0 || *value == 1)) fields.fail(key, "true, false, 1 or 0");
   return value->is_boolean() ? value->get<bool>() : *value == 1;
 }
 
@@ -62,8 +61,7 @@ class Reader {
   void read_node(std::size_t index, const Json& element) {
     const JsonFields node(fmt::format("{}: node {}", where_, index), element);
     const std::int64_t id = integer(node, "id");
-    if (!op_of_id_.try_emplace(id, builder_.op_count()).second)
-      node.fail("id", "an id that no other node has");
+    if (!op_of_id_.try_emplace(id, builder_.op_count()).second) node.fail("id", "an id that no other node has");
     OpSpec op;
     // Nodes are known by id; names are a courtesy and may repeat.
     op.name = node.string_or("name", fmt::format("node{}", id));
@@ -71,9 +69,8 @@ class Reader {
     op.kind = node.find("isBackwardNode") != nullptr && flag(node, "isBackwardNode") ? "backward" : "forward";
     op.parameter_bytes = whole_bytes(node, "size");
     op.explicit_times["cpu"] = milliseconds(node.number("cpuLatency"));
-    op.explicit_times["accelerator"] = flag(node, "supportedOnFpga")
-                                           ? milliseconds(node.number("fpgaLatency"))
-                                           : std::numeric_limits<Seconds>::infinity();
+    op.explicit_times["accelerator"] = flag(node, "supportedOnFpga") ? milliseconds(node.number("fpgaLatency"))
+                                                                     : std::numeric_limits<Seconds>::infinity();
     if (node.find("colorClass") != nullptr) op.group = std::to_string(integer(node, "colorClass"));
     builder_.add_op(std::move(op));
   }
@@ -86,8 +83,7 @@ class Reader {
   OpId op_of(std::size_t edge, std::int64_t id) const {
     const auto found = op_of_id_.find(id);
     if (found == op_of_id_.end())
-      throw InputError(
-          fmt::format("{}: edge {} has an end at node {}; required the id of a node", where_, edge, id));
+      throw InputError(fmt::format("{}: edge {} has an end at node {}; required the id of a node", where_, edge, id));
     return found->second;
   }
 
@@ -98,8 +94,7 @@ class Reader {
     const Edge& edge = edges_[index];
     const OpId producer = op_of(index, edge.src), consumer = op_of(index, edge.dst);
     const auto known = tensors_.find({producer, edge.cost});
-    const TensorId tensor =
-        known != tensors_.end() ? known->second : builder_.add_tensor(producer, 0, edge.cost);
+    const TensorId tensor = known != tensors_.end() ? known->second : builder_.add_tensor(producer, 0, edge.cost);
     tensors_.emplace(std::pair(producer, edge.cost), tensor);
     builder_.add_consumer(tensor, consumer);
   }
@@ -110,8 +105,8 @@ class Reader {
     const std::int64_t accelerators = integer(head, "maxFPGAs"), cpus = integer(head, "maxCPUs");
     const std::string exact =
         memory % kMebibyte == 0 ? fmt::format("{}MiB", memory / kMebibyte) : std::to_string(memory);
-    return fmt::format("{}: made for {} accelerators of {} and {} cpus: --machine uniform:{}:{}", where_,
-                       accelerators, format_bytes(memory), cpus, accelerators, exact);
+    return fmt::format("{}: made for {} accelerators of {} and {} cpus: --machine uniform:{}:{}", where_, accelerators,
+                       format_bytes(memory), cpus, accelerators, exact);
   }
 
   const std::string& where_;

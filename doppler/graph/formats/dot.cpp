@@ -27,8 +27,8 @@ std::string escaped(std::string_view text) {
 std::string graph_to_dot(const Graph& graph, std::span<const DeviceId> device_of_op) {
   DOPPLER_CHECK(device_of_op.empty() || device_of_op.size() == graph.op_count(), "{} devices for {} ops",
                 device_of_op.size(), graph.op_count());
-  std::string text = fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fillcolor=white];\n",
-                                 escaped(graph.title()));
+  std::string text =
+      fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fillcolor=white];\n", escaped(graph.title()));
   const auto out = std::back_inserter(text);
   for (OpId op = 0; op < graph.op_count(); ++op) {
     const std::string label = fmt::format("{}\\n{}", escaped(graph.name(op)), escaped(graph.kind(op)));

@@ -26,8 +26,7 @@ std::string brief(std::string text) {
 // elements.
 class SectionParser {
  public:
-  SectionParser(const std::string& where, std::span<const JsonSection> sections)
-      : where_(where), sections_(sections) {}
+  SectionParser(const std::string& where, std::span<const JsonSection> sections) : where_(where), sections_(sections) {}
 
   Json take() { return std::move(root_); }
 
@@ -50,10 +49,8 @@ class SectionParser {
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) {
     constexpr int kNumberOverflow = 406;
     if (error.id == kNumberOverflow)
-      throw InputError(
-          fmt::format("{}: {}; required numbers that a double can hold", where_, brief(error.what())));
-    throw InputError(
-        fmt::format("{}: not JSON ({}); required a complete JSON file", where_, brief(error.what())));
+      throw InputError(fmt::format("{}: {}; required numbers that a double can hold", where_, brief(error.what())));
+    throw InputError(fmt::format("{}: not JSON ({}); required a complete JSON file", where_, brief(error.what())));
   }
 
  private:
@@ -87,8 +84,7 @@ class SectionParser {
     }
     Open& parent = open_.back();
     if (parent.value->is_array()) return &parent.value->emplace_back(std::move(value));
-    const auto [entry, added] =
-        parent.value->get_ref<Json::object_t&>().emplace(parent.key, std::move(value));
+    const auto [entry, added] = parent.value->get_ref<Json::object_t&>().emplace(parent.key, std::move(value));
     if (!added)
       throw InputError(
           fmt::format("{}: key {} twice in one object; required each key once", where_, shown(parent.key)));
@@ -146,8 +142,7 @@ std::string shown(const Json& value) {
 }
 
 JsonFields::JsonFields(std::string where, const Json& object) : where_(std::move(where)), object_(object) {
-  if (!object.is_object())
-    throw InputError(fmt::format("{}: found {}; required an object", where_, shown(object)));
+  if (!object.is_object()) throw InputError(fmt::format("{}: found {}; required an object", where_, shown(object)));
 }
 
 const Json* JsonFields::find(const char* key) const {
@@ -157,16 +152,15 @@ const Json* JsonFields::find(const char* key) const {
 
 void JsonFields::fail(const char* key, std::string_view required) const {
   const Json* value = find(key);
-  const std::string found =
-      value ? fmt::format("'{}' is {}", key, shown(*value)) : fmt::format("no '{}'", key);
+  const std::string found = value ? fmt::format("'{}' is {}", key, shown(*value)) : fmt::format("no '{}'", key);
   throw InputError(fmt::format("{}: {}; required {}", where_, found, required));
 }
 
 void JsonFields::refuse_other_keys(std::initializer_list<std::string_view> known) const {
   for (const auto& [key, value] : object_.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      throw InputError(fmt::format("{}: unknown key {}; required one of '{}'", where_, shown(key),
-                                   fmt::join(known, "', '")));
+      throw InputError(
+          fmt::format("{}: unknown key {}; required one of '{}'", where_, shown(key), fmt::join(known, "', '")));
 }
 
 const std::string& JsonFields::string(const char* key) const {
@@ -183,8 +177,7 @@ double JsonFields::number(const char* key) const {
 
 Bytes JsonFields::bytes(const char* key) const {
   const Json* value = find(key);
-  if (value != nullptr && value->is_number_unsigned() &&
-      value->get<Bytes>() <= static_cast<Bytes>(kLargestCost)) {
+  if (value != nullptr && value->is_number_unsigned() && value->get<Bytes>() <= static_cast<Bytes>(kLargestCost)) {
     return value->get<Bytes>();
   }
   const double number = value != nullptr && value->is_number_float() ? value->get<double>() : -1;
@@ -202,8 +195,7 @@ std::uint32_t JsonFields::index(const char* key) const {
 std::vector<std::uint32_t> JsonFields::indices(const char* key) const {
   const Json* value = find(key);
   if (value == nullptr) return {};
-  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_index))
-    fail(key, "an array of indices");
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_index)) fail(key, "an array of indices");
   return value->get<std::vector<std::uint32_t>>();
 }
 
@@ -211,8 +203,7 @@ std::vector<std::string> JsonFields::strings(const char* key) const {
   const Json* value = find(key);
   if (value == nullptr) return {};
   const auto is_string = [](const Json& element) { return element.is_string(); };
-  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_string))
-    fail(key, "an array of strings");
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_string)) fail(key, "an array of strings");
   return value->get<std::vector<std::string>>();
 }
 

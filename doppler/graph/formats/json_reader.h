@@ -45,8 +45,8 @@ class JsonFields {
   // Throw InputError if the field is missing or of another type.
   const std::string& string(const char* key) const;
   double number(const char* key) const;
-  Bytes bytes(const char* key) const;          // a whole number, also as "1024.0" or "1e9"
-  std::uint32_t index(const char* key) const;  // whether it is in range is for the caller to say
+  Bytes bytes(const char* key) const;                         // a whole number, also as "1024.0" or "1e9"
+  std::uint32_t index(const char* key) const;                 // whether it is in range is for the caller to say
   std::vector<std::uint32_t> indices(const char* key) const;  // none if missing
   std::vector<std::string> strings(const char* key) const;    // none if missing
 

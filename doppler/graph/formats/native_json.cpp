@@ -72,8 +72,8 @@ class Reader {
 
   void read_op(std::size_t index, const Json& element) {
     const JsonFields fields(fmt::format("{}: op {}", where_, index), element);
-    fields.refuse_other_keys({"name", "kind", "dtype", "flops", "bytes_read", "bytes_written",
-                              "parameter_bytes", "times", "group", "inputs"});
+    fields.refuse_other_keys({"name", "kind", "dtype", "flops", "bytes_read", "bytes_written", "parameter_bytes",
+                              "times", "group", "inputs"});
     OpSpec op;
     op.name = fields.string_or("name", "");
     op.kind = fields.string_or("kind", kDefault.kind);
@@ -84,8 +84,7 @@ class Reader {
     op.parameter_bytes = fields.bytes_or("parameter_bytes", kDefault.parameter_bytes);
     op.explicit_times = read_times(fields);
     op.group = fields.string_or("group", kDefault.group);
-    if (fields.find("inputs") != nullptr)
-      input_orders_.emplace_back(builder_.op_count(), fields.indices("inputs"));
+    if (fields.find("inputs") != nullptr) input_orders_.emplace_back(builder_.op_count(), fields.indices("inputs"));
     builder_.add_op(std::move(op));
   }
 
@@ -94,8 +93,7 @@ class Reader {
     fields.refuse_other_keys({"producer", "bytes", "transfer", "consumers"});
     std::optional<Seconds> transfer;
     if (fields.find("transfer") != nullptr) transfer = fields.number("transfer");
-    tensors_.push_back(
-        {fields.index("producer"), fields.bytes_or("bytes", 0), transfer, fields.indices("consumers")});
+    tensors_.push_back({fields.index("producer"), fields.bytes_or("bytes", 0), transfer, fields.indices("consumers")});
   }
 
   void add_tensor(std::size_t index) {
@@ -110,9 +108,8 @@ class Reader {
 
   void check_op(std::size_t tensor, const char* verb, std::uint32_t op) const {
     if (op >= builder_.op_count())
-      throw InputError(
-          fmt::format("{}: tensor {} is {} by op {}; required an index below {}, the number of ops", where_,
-                      tensor, verb, op, builder_.op_count()));
+      throw InputError(fmt::format("{}: tensor {} is {} by op {}; required an index below {}, the number of ops",
+                                   where_, tensor, verb, op, builder_.op_count()));
   }
 
   const std::string& where_;

@@ -41,9 +41,8 @@ std::vector<Edge> read_edges(const std::string& where, formats::TextReader& read
   const auto sources = read_integers(reader.next_line("the sources of the edges"));
   const auto targets = read_integers(reader.next_line("the targets of the edges"));
   if (sources.size() != targets.size())
-    throw InputError(
-        fmt::format("{}: {} edge sources on line 3 and {} targets on line 4; required equally many", where,
-                    sources.size(), targets.size()));
+    throw InputError(fmt::format("{}: {} edge sources on line 3 and {} targets on line 4; required equally many", where,
+                                 sources.size(), targets.size()));
   std::vector<Edge> edges;
   edges.reserve(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) edges.push_back({sources[i], targets[i]});
@@ -60,8 +59,7 @@ std::vector<double> read_rows(formats::TextReader& reader, GraphBuilder& builder
     op.explicit_times["*"] = row.number("a computation cost");
     communication.push_back(row.number("a communication cost"));
     if (const auto kind = row.next_field()) {
-      const bool printable =
-          std::all_of(kind->begin(), kind->end(), [](char c) { return c > ' ' && c <= '~'; });
+      const bool printable = std::all_of(kind->begin(), kind->end(), [](char c) { return c > ' ' && c <= '~'; });
       if (!printable)
         throw InputError(fmt::format("{}: unprintable characters in the kind; required a word", row.where()));
       op.kind = *kind;
@@ -84,10 +82,10 @@ void handle_damage(const std::string& where, std::vector<Edge>& edges, OpId ops,
     if (damage.ops != ops || damage.edges != edges.size()) continue;
     const auto edge = std::find(edges.begin(), edges.end(), damage.found);
     if (edge == edges.end()) continue;
-    warnings.push_back(fmt::format("{}: edge {} -> {} of this published graph is damaged, {} {} -> {}{}",
-                                   where, damage.found.src, damage.found.dst,
-                                   repair ? "repaired to" : "meant is", damage.intended.src,
-                                   damage.intended.dst, repair ? "" : "; read as it is, --repair fixes it"));
+    warnings.push_back(fmt::format("{}: edge {} -> {} of this published graph is damaged, {} {} -> {}{}", where,
+                                   damage.found.src, damage.found.dst, repair ? "repaired to" : "meant is",
+                                   damage.intended.src, damage.intended.dst,
+                                   repair ? "" : "; read as it is, --repair fixes it"));
     if (repair) *edge = damage.intended;
   }
 }
@@ -118,8 +116,7 @@ std::vector<Edge> merge_duplicates(std::vector<Edge>& edges) {
 
 }  // namespace
 
-LoadedGraph parse_published_txt(const std::string& where, std::string_view content,
-                                const ReadOptions& options) {
+LoadedGraph parse_published_txt(const std::string& where, std::string_view content, const ReadOptions& options) {
   formats::TextReader reader(where, content, kSeparators);
   reader.skip_to_content();
   formats::TextLine first = reader.next_line("the number of nodes");
@@ -133,8 +130,8 @@ LoadedGraph parse_published_txt(const std::string& where, std::string_view conte
   const std::vector<double> communication = read_rows(reader, builder);
   const OpId ops = builder.op_count();
   if (nodes != inputs + ops)
-    throw InputError(fmt::format("{}: {} cost rows and {} inputs; required {} together, the number on line 1",
-                                 where, ops, inputs, nodes));
+    throw InputError(fmt::format("{}: {} cost rows and {} inputs; required {} together, the number on line 1", where,
+                                 ops, inputs, nodes));
   check_edges(where, edges, ops);
   std::vector<std::string> warnings;
   handle_damage(where, edges, ops, options.repair, warnings);
@@ -144,8 +141,7 @@ LoadedGraph parse_published_txt(const std::string& where, std::string_view conte
                [](const Edge& edge) { return edge.src > edge.dst; });
   warn(where, backward, "against the order of the ids; read as it is", warnings);
   for (OpId op = 0; op < ops; ++op) builder.add_tensor(op, 0, communication[op]);  // tensor id = op id
-  for (const auto& [src, dst] : edges)
-    builder.add_consumer(static_cast<TensorId>(src), static_cast<OpId>(dst));
+  for (const auto& [src, dst] : edges) builder.add_consumer(static_cast<TensorId>(src), static_cast<OpId>(dst));
   return {std::move(builder).build(), "published", std::move(warnings)};
 }
 

@@ -75,8 +75,7 @@ std::optional<Format> text_format(std::string_view text) {
 LoadedGraph parse_graph(const std::string& where, std::string_view content, const ReadOptions& options) {
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
   const std::size_t start = content.find_first_not_of(kWhitespace);
-  if (start == std::string_view::npos)
-    throw InputError(fmt::format("{}: empty; required {}", where, kRequired));
+  if (start == std::string_view::npos) throw InputError(fmt::format("{}: empty; required {}", where, kRequired));
   const std::string_view text = content.substr(start);
   const std::optional<Format> format = text.front() == '{' ? json_format(text) : text_format(text);
   if (!format) throw InputError(fmt::format("{}: unknown format; required {}", where, kRequired));

@@ -14,15 +14,14 @@ struct Dependence {
   OpId op;
 };
 
-std::uint64_t read_task_count(const std::string& where, formats::TextReader& reader,
-                              std::size_t content_size) {
+std::uint64_t read_task_count(const std::string& where, formats::TextReader& reader, std::size_t content_size) {
   reader.skip_to_content("#");
   formats::TextLine header = reader.next_line("the number of tasks");
   const std::uint64_t tasks = header.integer("the number of tasks");
   // A row takes at least six characters; so much for counts that would only exhaust the memory.
   if (tasks > content_size)
-    throw InputError(fmt::format("{}: {} tasks announced in {} bytes; required one row per task", where,
-                                 tasks, content_size));
+    throw InputError(
+        fmt::format("{}: {} tasks announced in {} bytes; required one row per task", where, tasks, content_size));
   header.next_integer();  // older files give the number of processors here
   header.expect_end();
   return tasks;
@@ -41,8 +40,7 @@ LoadedGraph parse_stg(const std::string& where, std::string_view content) {
   while (reader.skip_to_content("#")) {
     formats::TextLine row = reader.next_line("a task");
     const std::uint64_t task = row.integer("a task number");
-    if (task >= ids)
-      throw InputError(fmt::format("{}: task {}; required at most {}", row.where(), task, ids - 1));
+    if (task >= ids) throw InputError(fmt::format("{}: task {}; required at most {}", row.where(), task, ids - 1));
     if (op_of_task[task] != kNoOp)
       throw InputError(fmt::format("{}: task {} again; required each task once", row.where(), task));
     const double time = row.number("a processing time");
@@ -62,8 +60,7 @@ LoadedGraph parse_stg(const std::string& where, std::string_view content) {
   for (OpId op = 0; op < builder.op_count(); ++op) builder.add_tensor(op, 0, 0.0);  // tensor id = op id
   for (const auto& [predecessor, op] : dependences) {
     if (predecessor >= ids || op_of_task[predecessor] == kNoOp)
-      throw InputError(
-          fmt::format("{}: a task has predecessor {}; required a task of the file", where, predecessor));
+      throw InputError(fmt::format("{}: a task has predecessor {}; required a task of the file", where, predecessor));
     builder.add_consumer(op_of_task[predecessor], op);
   }
   return {std::move(builder).build(), "stg", {}};

@@ -16,8 +16,7 @@ std::string shown(std::string_view field) {
   return field.size() > kShown ? text + "…" : text;
 }
 
-[[noreturn]] void fail(const std::string& where, std::optional<std::string_view> field,
-                       std::string_view required) {
+[[noreturn]] void fail(const std::string& where, std::optional<std::string_view> field, std::string_view required) {
   const std::string found = field ? fmt::format("found '{}'", shown(*field)) : std::string("the line ends");
   throw InputError(fmt::format("{}: {}; required {}", where, found, required));
 }
@@ -81,8 +80,7 @@ bool TextReader::skip_to_content(std::string_view comment_marks) {
   while (!rest_.empty()) {
     const std::string_view line = rest_.substr(0, rest_.find('\n'));
     const std::size_t begin = line.find_first_not_of(separators_);
-    if (begin != std::string_view::npos && comment_marks.find(line[begin]) == std::string_view::npos)
-      return true;
+    if (begin != std::string_view::npos && comment_marks.find(line[begin]) == std::string_view::npos) return true;
     rest_.remove_prefix(std::min(line.size() + 1, rest_.size()));
     ++line_;
   }

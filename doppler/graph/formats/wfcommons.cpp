@@ -69,9 +69,8 @@ class Reader {
     if (version != "1.4" && version != "1.5" && version != "1.6")
       head.fail("schemaVersion", "\"1.4\", \"1.5\" or \"1.6\"");
     if ((version == "1.4") != old_ && !workflow_.tasks.empty())
-      head.fail("schemaVersion",
-                old_ ? "\"1.4\", because there are 'workflow.tasks'"
-                     : "\"1.5\" or \"1.6\", because there are 'workflow.specification.tasks'");
+      head.fail("schemaVersion", old_ ? "\"1.4\", because there are 'workflow.tasks'"
+                                      : "\"1.5\" or \"1.6\", because there are 'workflow.specification.tasks'");
     return std::move(workflow_);
   }
 
@@ -123,8 +122,7 @@ class Reader {
 
   void read_execution(std::size_t index, const Json& element) {
     const JsonFields fields(fmt::format("{}: execution of task {}", where_, index), element);
-    if (!workflow_.runs.emplace(fields.string("id"), read_run(fields)).second)
-      fields.fail("id", "each task once");
+    if (!workflow_.runs.emplace(fields.string("id"), read_run(fields)).second) fields.fail("id", "each task once");
   }
 
   const std::string& where_;
@@ -187,8 +185,8 @@ class Builder {
   OpId op_of(const Task& task, const std::string& other) const {
     const auto found = op_of_id_.find(other);
     if (found == op_of_id_.end())
-      throw InputError(fmt::format("{}: task '{}' depends on or precedes '{}'; required a task of the file",
-                                   where_, task.id, other));
+      throw InputError(fmt::format("{}: task '{}' depends on or precedes '{}'; required a task of the file", where_,
+                                   task.id, other));
     return found->second;
   }
 
@@ -209,9 +207,7 @@ class Builder {
       std::erase_if(sources, [&](const Written& source) { return source.writer == op; });
       // Which of several versions it reads, only the declared parents can say.
       if (sources.size() > 1)
-        std::erase_if(sources, [&](const Written& source) {
-          return !declared_.contains({source.writer, op});
-        });
+        std::erase_if(sources, [&](const Written& source) { return !declared_.contains({source.writer, op}); });
       if (sources.empty() && found->second.size() > 1)
         throw InputError(
             fmt::format("{}: task '{}' reads file '{}', which {} tasks write; required one of them among "
