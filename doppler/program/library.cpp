@@ -136,7 +136,7 @@ Expr attention(Expr q, Expr k, Expr v, std::optional<Expr> mask) {
   const Expr raw = program.einsum("bshd,bthd->bhst", {q, k}, {.name = "scores"});
   Expr scores = (1 / std::sqrt(static_cast<double>(q.shape().back()))) * raw;
   if (mask) scores = program.einsum("bhst,st->bhst", {scores, *mask}, {.join = kX + kY, .name = "mask"});
-  return program.einsum("bhst,bthd->bshd", {softmax(scores), v}, {.name = "values"});
+  return program.einsum("bhst,bthd->bhsd", {softmax(scores), v}, {.name = "values"});
 }
 
 Expr causal_mask(Program& program, Index size, DType dtype) {

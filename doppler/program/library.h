@@ -23,6 +23,7 @@ Expr layer_norm(Expr x, Expr w, Expr b, double epsilon = 1e-5);
 // Turns pairs of the last dimension of x[b, s, h, d] by the complex numbers table[s, d/2].
 Expr rotary(Expr x, Expr table);
 // softmax(q·kᵀ/√d [+ mask])·v for q, k, v[b, s, h, d] and mask[s, t]; k and v may be longer than q (a cache).
+// The result is [b, h, s, d].
 Expr attention(Expr q, Expr k, Expr v, std::optional<Expr> mask);
 // 0 on and below the diagonal, -∞ above.
 Expr causal_mask(Program& program, Index size, DType dtype);

@@ -86,14 +86,19 @@ TEST(TheLibrary, AttendsToThePastOnly) {
   const Expr y = attention(q, k, v, causal_mask(p, 3, DType::f32));
   Values inputs = random_inputs(p, 1);
   const Dense before = value_of(y, inputs);
-  // The first position sees itself alone, so its result is its value.
-  for (std::size_t i = 0; i < 8; ++i)
+  // The first position sees itself alone, so its result is its value. Results are [head, position, 4].
+  for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(std::abs(before.values[i] - inputs[v.id].values[i]), 0, kTolerance);
+    EXPECT_NEAR(std::abs(before.values[12 + i] - inputs[v.id].values[4 + i]), 0, kTolerance);
+  }
   // Changing the last position changes nothing before it.
   for (std::size_t i = 16; i < 24; ++i) inputs[k.id].values[i] += 1, inputs[v.id].values[i] += 1;
   const Dense after = value_of(y, inputs);
-  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(before.values[i], after.values[i]);
-  EXPECT_NE(before.values[16], after.values[16]);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(before.values[i], after.values[i]);
+    EXPECT_EQ(before.values[12 + i], after.values[12 + i]);
+  }
+  EXPECT_NE(before.values[8], after.values[8]);
 }
 
 TEST(TheLibrary, MeasuresCrossEntropyAndError) {
