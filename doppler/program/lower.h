@@ -40,7 +40,7 @@ enum class CostMode : std::uint8_t {
   per_block,  // flops and bytes of each block; the machine makes times of them
   published,  // the elements of the whole join space on every block, four times that per transfer (a defect
               // kept for parity: spec of the published graphs)
-  seconds,  // explicit times from Speeds
+  seconds,    // explicit times from Speeds
 };
 std::string_view to_string(CostMode mode);
 CostMode parse_cost_mode(std::string_view text);  // throws InputError
