@@ -312,6 +312,11 @@ void Program::mark_output(Expr expr) {
   if (std::find(outputs_.begin(), outputs_.end(), expr.id) == outputs_.end()) outputs_.push_back(expr.id);
 }
 
+void Program::set_outputs(const std::vector<Expr>& outputs) {
+  outputs_.clear();
+  for (const Expr expr : outputs) mark_output(expr);
+}
+
 void Program::mark_update(Expr old, Expr next) {
   DOPPLER_CHECK(nodes_[old.id].as<Input>() != nullptr, "{} is updated but no input", describe(old.id));
   DOPPLER_CHECK(old.shape() == next.shape() && old.dtype() == next.dtype(), "{} changes its shape or dtype",

@@ -131,6 +131,7 @@ class Program {
   Expr convert(Expr input, DType dtype, std::string name = {});  // the input itself if it has that dtype
 
   void mark_output(Expr expr);
+  void set_outputs(const std::vector<Expr>& outputs);
   // `next` is the value of input `old` after the step; both live on the same device, cut the same way.
   void mark_update(Expr old, Expr next);
 
