@@ -17,6 +17,7 @@ function(doppler_module name)
   add_library(doppler_${name} STATIC ${ARG_SOURCES})
   add_library(doppler::${name} ALIAS doppler_${name})
   set_target_properties(doppler_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY DOPPLER_MODULES ${name})  # what `cmake --install` installs
   target_include_directories(doppler_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(doppler_${name} PUBLIC cxx_std_20)

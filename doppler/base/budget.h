@@ -9,8 +9,9 @@
 
 namespace doppler {
 
-// How long a search may go on: a deadline, a number of evaluations, and a flag that Ctrl-C sets. Only the number
-// of evaluations is reproducible; results record how many were used, so a timed run can be repeated exactly.
+// How long a search may go on: a deadline, a number of evaluations, and a flag that Ctrl-C sets. Only the
+// number of evaluations is reproducible; results record how many were used, so a timed run can be repeated
+// exactly.
 class Budget {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -23,11 +24,14 @@ class Budget {
   Budget share(double fraction) const;
   Budget with_interrupt(const std::atomic<bool>* interrupted) const;
 
-  bool out_of_time() const;  // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
+  bool out_of_time()
+      const;  // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
   Seconds time_left() const;  // infinity if no deadline
   bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   std::uint64_t evaluations() const { return evaluations_; }
-  bool interrupted() const { return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed); }
+  bool interrupted() const {
+    return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed);
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

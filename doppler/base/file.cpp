@@ -1,11 +1,10 @@
 #include "doppler/base/file.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "doppler/base/error.h"
 
@@ -33,7 +32,8 @@ class FileDescriptor {
 };
 
 [[noreturn]] void fail(const std::string& path, const char* doing, const char* required) {
-  throw InputError(fmt::format("{}: cannot {} ({}); required {}", path, doing, std::strerror(errno), required));
+  throw InputError(
+      fmt::format("{}: cannot {} ({}); required {}", path, doing, std::strerror(errno), required));
 }
 
 void write_all(int fd, const std::string& path, std::string_view content) {
@@ -91,7 +91,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   if (file.get() < 0) fail(path, "write", "an existing directory with permission to write");
   write_all(file.get(), path, content);
   if (!file.close()) fail(path, "write", "space on the disk");
-  if (std::rename(temporary.path.c_str(), path.c_str()) != 0) fail(path, "write", "a path that can be replaced");
+  if (std::rename(temporary.path.c_str(), path.c_str()) != 0)
+    fail(path, "write", "a path that can be replaced");
   temporary.keep = true;
 }
 

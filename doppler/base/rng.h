@@ -5,8 +5,8 @@
 
 namespace doppler {
 
-// xoshiro256** (Blackman & Vigna). Own implementation because the standard distributions are allowed to differ
-// between library versions, and the same seed must give the same bytes.
+// xoshiro256** (Blackman & Vigna). Own implementation because the standard distributions are allowed to
+// differ between library versions, and the same seed must give the same bytes.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed);

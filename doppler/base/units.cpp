@@ -28,7 +28,8 @@ double parse_scaled(std::string_view text, std::string_view where, std::initiali
 }  // namespace
 
 Seconds parse_duration(std::string_view text, std::string_view where) {
-  return parse_scaled(text, where, {{"", 1.0}, {"s", 1.0}, {"ms", 1e-3}, {"m", 60.0}, {"min", 60.0}, {"h", 3600.0}},
+  return parse_scaled(text, where,
+                      {{"", 1.0}, {"s", 1.0}, {"ms", 1e-3}, {"m", 60.0}, {"min", 60.0}, {"h", 3600.0}},
                       "a duration such as 500ms, 30s, 2m or 1h");
 }
 

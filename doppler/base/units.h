@@ -6,8 +6,8 @@
 
 namespace doppler {
 
-// Graphs with explicit unit-less costs (published .txt, STG) use `Seconds` for the file's own unit. Integers up
-// to 2^53 are exact in a double, so simulations of integer costs are exact.
+// Graphs with explicit unit-less costs (published .txt, STG) use `Seconds` for the file's own unit. Integers
+// up to 2^53 are exact in a double, so simulations of integer costs are exact.
 using Seconds = double;
 using Bytes = std::uint64_t;
 using Flops = double;

@@ -1,10 +1,10 @@
 #include "doppler/graph/graph.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
+#include <functional>
 #include <numeric>
 #include <queue>
-#include <unordered_map>
 
 #include "doppler/base/error.h"
 
@@ -58,29 +58,55 @@ std::string describe_cycle(const Graph& graph, const std::vector<OpId>& cycle) {
 }  // namespace
 
 OpId Graph::find_op(std::string_view name) const {
-  const auto found = std::lower_bound(ops_by_name_.begin(), ops_by_name_.end(), name,
-                                      [&](OpId op, std::string_view wanted) { return names_[op] < wanted; });
-  return found != ops_by_name_.end() && names_[*found] == name ? *found : op_count();
+  const std::size_t mask = name_slots_.size() - 1;
+  std::size_t slot = std::hash<std::string_view>()(name) & mask;
+  while (name_slots_[slot] != op_count() && names_[name_slots_[slot]] != name) slot = (slot + 1) & mask;
+  return name_slots_[slot];
 }
 
 OpId Graph::op_by_name(std::string_view name) const {
   const OpId op = find_op(name);
   if (op == op_count())
-    throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
+    throw InputError(
+        fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
   return op;
+}
+
+std::uint32_t GraphBuilder::Interned::id_of(const std::string& text, std::vector<std::string>& texts) {
+  const auto [entry, added] = ids.try_emplace(text, static_cast<std::uint32_t>(texts.size()));
+  if (added) texts.push_back(text);
+  return entry->second;
 }
 
 OpId GraphBuilder::add_op(OpSpec spec) {
   const OpId id = op_count();
+  if (id == std::numeric_limits<OpId>::max() - 1)
+    throw InputError(fmt::format("{}: too many ops; required fewer than 2^32", where_));
   if (spec.name.empty()) spec.name = fmt::format("op{}", id);
   check_op(spec);
-  ops_.push_back(std::move(spec));
+  graph_.kind_.push_back(labels_.id_of(spec.kind, graph_.labels_));
+  graph_.dtype_.push_back(labels_.id_of(spec.dtype, graph_.labels_));
+  graph_.flops_.push_back(spec.flops);
+  graph_.bytes_read_.push_back(spec.bytes_read);
+  graph_.bytes_written_.push_back(spec.bytes_written);
+  graph_.parameter_bytes_.push_back(spec.parameter_bytes);
+  for (const auto& [type, time] : spec.explicit_times) {
+    std::vector<Seconds>& column = time_columns_[type];
+    column.resize(id, std::numeric_limits<Seconds>::quiet_NaN());
+    column.push_back(time);
+  }
+  if (!spec.group.empty()) {
+    graph_.group_.resize(id, Graph::kNoGroup);
+    graph_.group_.push_back(groups_.id_of(spec.group, graph_.group_names_));
+  }
+  graph_.names_.push_back(std::move(spec.name));
   return id;
 }
 
 void GraphBuilder::check_op(const OpSpec& op) const {
   check_cost(where_, op.name, "flops", op.flops);
-  for (const auto& [what, bytes] : {std::pair("bytes_read", op.bytes_read), {"bytes_written", op.bytes_written},
+  for (const auto& [what, bytes] : {std::pair("bytes_read", op.bytes_read),
+                                    {"bytes_written", op.bytes_written},
                                     {"parameter_bytes", op.parameter_bytes}})
     check_cost(where_, op.name, what, static_cast<double>(bytes));
   bool runs_somewhere = op.explicit_times.empty();
@@ -90,14 +116,15 @@ void GraphBuilder::check_op(const OpSpec& op) const {
     runs_somewhere = true;
   }
   if (!runs_somewhere)
-    throw InputError(fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
+    throw InputError(
+        fmt::format("{}: op '{}' can run on no device type; required at least one", where_, op.name));
 }
 
 TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer) {
   if (producer >= op_count())
     throw InputError(
         fmt::format("{}: a tensor is produced by op {}; required below {}", where_, producer, op_count()));
-  const std::string& name = ops_[producer].name;
+  const std::string& name = graph_.name(producer);
   check_cost(where_, name, "a tensor with bytes", static_cast<double>(bytes));
   if (explicit_transfer) check_cost(where_, name, "a tensor with transfer time", *explicit_transfer);
   tensors_.push_back({producer, bytes, explicit_transfer.value_or(-1.0)});
@@ -106,150 +133,160 @@ TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seco
 
 void GraphBuilder::add_consumer(TensorId tensor, OpId consumer) {
   if (tensor >= tensors_.size() || consumer >= op_count())
-    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer, tensor,
-                                 op_count(), tensors_.size()));
+    throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer,
+                                 tensor, op_count(), tensors_.size()));
   if (tensors_[tensor].producer == consumer)
     throw InputError(fmt::format("{}: op '{}' reads its own output; required an acyclic graph", where_,
-                                 ops_[consumer].name));
+                                 graph_.name(consumer)));
   edges_.push_back({tensor, consumer});
 }
 
-void GraphBuilder::lay_out_ops(Graph& graph) {
-  const std::size_t n = ops_.size();
-  std::unordered_map<std::string, std::uint32_t> label_ids;
-  const auto intern = [&](const std::string& label) {
-    const auto [entry, added] = label_ids.try_emplace(label, static_cast<std::uint32_t>(graph.labels_.size()));
-    if (added) graph.labels_.push_back(label);
-    return entry->second;
-  };
-  std::map<std::string, std::size_t> columns;
-  for (const OpSpec& op : ops_)
-    for (const auto& [type, time] : op.explicit_times) columns.try_emplace(type, 0);
-  for (auto& [type, column] : columns) {
-    column = graph.cost_types_.size();
-    graph.cost_types_.push_back(type);
-  }
-  graph.explicit_times_.assign(n * columns.size(), std::numeric_limits<double>::quiet_NaN());
-  graph.names_.reserve(n);
-  std::unordered_map<std::string, std::uint32_t> group_ids;
-  for (std::size_t i = 0; i < n; ++i) {
-    OpSpec& op = ops_[i];
-    graph.kind_.push_back(intern(op.kind));
-    graph.dtype_.push_back(intern(op.dtype));
-    graph.flops_.push_back(op.flops);
-    graph.bytes_read_.push_back(op.bytes_read);
-    graph.bytes_written_.push_back(op.bytes_written);
-    graph.parameter_bytes_.push_back(op.parameter_bytes);
-    for (const auto& [type, time] : op.explicit_times)
-      graph.explicit_times_[i * columns.size() + columns.at(type)] = time;
-    if (!op.group.empty()) {
-      graph.group_.resize(n, Graph::kNoGroup);
-      graph.group_[i] =
-          group_ids.try_emplace(op.group, static_cast<std::uint32_t>(group_ids.size())).first->second;
-    }
-    graph.names_.push_back(std::move(op.name));
-    op = OpSpec();  // frees as it goes: a million-op graph never exists twice
-  }
-  graph.group_count_ = static_cast<std::uint32_t>(group_ids.size());
+void GraphBuilder::set_input_order(OpId op, std::vector<TensorId> inputs) {
+  if (op >= op_count())
+    throw InputError(
+        fmt::format("{}: the inputs of op {} are ordered; required below {}", where_, op, op_count()));
+  input_orders_.emplace_back(op, std::move(inputs));
 }
 
-void GraphBuilder::lay_out_tensors(Graph& graph) {
-  const std::size_t n = graph.op_count();
-  const std::size_t tensor_count = tensors_.size();
-  // Tensors, stably sorted by producer (a counting sort).
-  graph.output_begin_.assign(n + 1, 0);
-  for (const Tensor& tensor : tensors_) ++graph.output_begin_[tensor.producer + 1];
-  accumulate_offsets(graph.output_begin_);
-  std::vector<TensorId> next(graph.output_begin_.begin(), graph.output_begin_.end() - 1);
-  std::vector<TensorId> new_id(tensor_count);
-  graph.producer_.resize(tensor_count);
-  graph.tensor_bytes_.resize(tensor_count);
-  graph.explicit_transfer_.resize(tensor_count);
-  for (std::size_t i = 0; i < tensor_count; ++i) {
+void GraphBuilder::lay_out_times() {
+  const std::size_t columns = time_columns_.size();
+  graph_.explicit_times_.assign(op_count() * columns, std::numeric_limits<Seconds>::quiet_NaN());
+  for (auto& [type, times] : time_columns_) {
+    const std::size_t column = graph_.cost_types_.size();
+    for (std::size_t op = 0; op < times.size(); ++op)
+      graph_.explicit_times_[op * columns + column] = times[op];
+    graph_.cost_types_.push_back(type);
+    times = {};
+  }
+}
+
+void GraphBuilder::lay_out_tensors() {
+  // Stably sorted by producer (a counting sort).
+  graph_.output_begin_.assign(op_count() + std::size_t{1}, 0);
+  for (const Tensor& tensor : tensors_) ++graph_.output_begin_[tensor.producer + 1];
+  accumulate_offsets(graph_.output_begin_);
+  std::vector<TensorId> next(graph_.output_begin_.begin(), graph_.output_begin_.end() - 1);
+  std::vector<TensorId> new_id(tensors_.size());
+  graph_.producer_.resize(tensors_.size());
+  graph_.tensor_bytes_.resize(tensors_.size());
+  graph_.explicit_transfer_.resize(tensors_.size());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const TensorId id = next[tensors_[i].producer]++;
     new_id[i] = id;
-    graph.producer_[id] = tensors_[i].producer;
-    graph.tensor_bytes_[id] = tensors_[i].bytes;
-    graph.explicit_transfer_[id] = tensors_[i].explicit_transfer;
+    graph_.producer_[id] = tensors_[i].producer;
+    graph_.tensor_bytes_[id] = tensors_[i].bytes;
+    graph_.explicit_transfer_[id] = tensors_[i].explicit_transfer;
   }
   tensors_ = {};
-  // Edges, by tensor and by consumer; both keep the order in which they were added.
-  graph.consumer_begin_.assign(tensor_count + 1, 0);
-  graph.input_begin_.assign(n + 1, 0);
+  lay_out_edges(new_id);
+  order_inputs(new_id);
+}
+
+void GraphBuilder::lay_out_edges(const std::vector<TensorId>& new_id) {
+  // By tensor and by consumer; both keep the order in which the edges were added.
+  graph_.consumer_begin_.assign(new_id.size() + 1, 0);
+  graph_.input_begin_.assign(op_count() + std::size_t{1}, 0);
   for (Edge& edge : edges_) {
     edge.tensor = new_id[edge.tensor];
-    ++graph.consumer_begin_[edge.tensor + 1];
-    ++graph.input_begin_[edge.consumer + 1];
+    ++graph_.consumer_begin_[edge.tensor + 1];
+    ++graph_.input_begin_[edge.consumer + 1];
   }
-  accumulate_offsets(graph.consumer_begin_);
-  accumulate_offsets(graph.input_begin_);
-  graph.consumers_.resize(edges_.size());
-  graph.inputs_.resize(edges_.size());
-  std::vector<std::uint32_t> next_consumer(graph.consumer_begin_.begin(), graph.consumer_begin_.end() - 1);
-  std::vector<std::uint32_t> next_input(graph.input_begin_.begin(), graph.input_begin_.end() - 1);
+  accumulate_offsets(graph_.consumer_begin_);
+  accumulate_offsets(graph_.input_begin_);
+  graph_.consumers_.resize(edges_.size());
+  graph_.inputs_.resize(edges_.size());
+  std::vector<std::uint32_t> next_consumer(graph_.consumer_begin_.begin(), graph_.consumer_begin_.end() - 1);
+  std::vector<std::uint32_t> next_input(graph_.input_begin_.begin(), graph_.input_begin_.end() - 1);
   for (const Edge& edge : edges_) {
-    graph.consumers_[next_consumer[edge.tensor]++] = edge.consumer;
-    graph.inputs_[next_input[edge.consumer]++] = edge.tensor;
+    graph_.consumers_[next_consumer[edge.tensor]++] = edge.consumer;
+    graph_.inputs_[next_input[edge.consumer]++] = edge.tensor;
   }
   edges_ = {};
+}
+
+void GraphBuilder::order_inputs(const std::vector<TensorId>& new_id) {
+  for (auto& [op, order] : input_orders_) {
+    bool known = true;
+    for (TensorId& tensor : order) {
+      known = known && tensor < new_id.size();
+      if (known) tensor = new_id[tensor];
+    }
+    const auto inputs = graph_.inputs(op);
+    std::vector<TensorId> have(inputs.begin(), inputs.end()), want(order);
+    std::sort(have.begin(), have.end());
+    std::sort(want.begin(), want.end());
+    if (!known || have != want)
+      throw InputError(
+          fmt::format("{}: the input order of op '{}' is not a permutation of the {} tensors it reads; "
+                      "required each exactly once",
+                      where_, graph_.name(op), have.size()));
+    std::copy(order.begin(), order.end(), graph_.inputs_.begin() + graph_.input_begin_[op]);
+  }
+  input_orders_ = {};
+}
+
+void GraphBuilder::refuse_duplicate_edges() const {
   // A tensor listed twice among the inputs of one op is a duplicate edge.
-  std::vector<OpId> last_reader(tensor_count, graph.op_count());
-  for (OpId op = 0; op < n; ++op) {
-    for (const TensorId tensor : graph.inputs(op)) {
+  std::vector<OpId> last_reader(graph_.tensor_count(), op_count());
+  for (OpId op = 0; op < op_count(); ++op) {
+    for (const TensorId tensor : graph_.inputs(op)) {
       if (last_reader[tensor] == op)
-        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once", where_,
-                                     graph.name(op), graph.name(graph.producer(tensor))));
+        throw InputError(fmt::format("{}: op '{}' reads an output of op '{}' twice; required each edge once",
+                                     where_, graph_.name(op), graph_.name(graph_.producer(tensor))));
       last_reader[tensor] = op;
     }
   }
 }
 
-void GraphBuilder::index_names(Graph& graph) const {
-  auto& index = graph.ops_by_name_;
-  index.resize(graph.op_count());
-  std::iota(index.begin(), index.end(), 0);
-  std::sort(index.begin(), index.end(), [&](OpId a, OpId b) { return graph.names_[a] < graph.names_[b]; });
-  for (std::size_t i = 1; i < index.size(); ++i)
-    if (graph.names_[index[i - 1]] == graph.names_[index[i]])
-      throw InputError(
-          fmt::format("{}: two ops are named '{}'; required unique names", where_, graph.names_[index[i]]));
+void GraphBuilder::index_names() {
+  const std::size_t slots = std::bit_ceil(2 * std::size_t{op_count()});  // at most half full
+  graph_.name_slots_.assign(slots, op_count());
+  for (OpId op = 0; op < op_count(); ++op) {
+    const std::string& name = graph_.name(op);
+    std::size_t slot = std::hash<std::string_view>()(name) & (slots - 1);
+    for (; graph_.name_slots_[slot] != op_count(); slot = (slot + 1) & (slots - 1))
+      if (graph_.name(graph_.name_slots_[slot]) == name)
+        throw InputError(fmt::format("{}: two ops are named '{}'; required unique names", where_, name));
+    graph_.name_slots_[slot] = op;
+  }
 }
 
-void GraphBuilder::order_topologically(Graph& graph) const {
+void GraphBuilder::order_topologically() {
   // Kahn's algorithm with the smallest ready id first: a file whose ids are topological keeps its order.
-  std::vector<std::uint32_t> pending(graph.op_count());
+  std::vector<std::uint32_t> pending(op_count());
   std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
-  for (OpId op = 0; op < graph.op_count(); ++op) {
-    pending[op] = static_cast<std::uint32_t>(graph.inputs(op).size());
+  for (OpId op = 0; op < op_count(); ++op) {
+    pending[op] = static_cast<std::uint32_t>(graph_.inputs(op).size());
     if (pending[op] == 0) ready.push(op);
   }
-  graph.topological_order_.reserve(graph.op_count());
+  graph_.topological_order_.reserve(op_count());
   while (!ready.empty()) {
     const OpId op = ready.top();
     ready.pop();
-    graph.topological_order_.push_back(op);
-    for (const TensorId tensor : graph.outputs(op))
-      for (const OpId consumer : graph.consumers(tensor))
+    graph_.topological_order_.push_back(op);
+    for (const TensorId tensor : graph_.outputs(op))
+      for (const OpId consumer : graph_.consumers(tensor))
         if (--pending[consumer] == 0) ready.push(consumer);
   }
-  if (graph.topological_order_.size() < graph.op_count())
+  if (graph_.topological_order_.size() < op_count())
     throw InputError(fmt::format("{}: cycle {}; required an acyclic graph", where_,
-                                 describe_cycle(graph, find_cycle(graph, pending))));
+                                 describe_cycle(graph_, find_cycle(graph_, pending))));
 }
 
 Graph GraphBuilder::build() && {
-  if (ops_.empty()) throw InputError(fmt::format("{}: the graph has no ops; required at least one", where_));
+  if (op_count() == 0)
+    throw InputError(fmt::format("{}: the graph has no ops; required at least one", where_));
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (std::max({ops_.size(), tensors_.size(), edges_.size()}) > kMost)
-    throw InputError(fmt::format("{}: too large; required fewer than 2^32 ops, tensors and edges", where_));
-  Graph graph;
-  graph.title_ = title_.empty() ? where_ : std::move(title_);
-  graph.unitless_ = unitless_;
-  lay_out_ops(graph);
-  lay_out_tensors(graph);
-  index_names(graph);
-  order_topologically(graph);
-  return graph;
+  if (std::max(tensors_.size(), edges_.size()) > kMost)
+    throw InputError(fmt::format("{}: too large; required fewer than 2^32 tensors and edges", where_));
+  if (graph_.title_.empty()) graph_.title_ = where_;
+  if (!graph_.group_.empty()) graph_.group_.resize(op_count(), Graph::kNoGroup);
+  lay_out_times();
+  lay_out_tensors();
+  refuse_duplicate_edges();
+  index_names();
+  order_topologically();
+  return std::move(graph_);
 }
 
 }  // namespace doppler

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "doppler/base/ids.h"
@@ -18,22 +20,22 @@ inline constexpr double kLargestCost = 1e18;
 
 // What a builder is told about one op.
 struct OpSpec {
-  std::string name;          // unique; empty: "op<id>"
-  std::string kind = "op";   // e.g. "matmul"; machines may have a rate per kind
-  std::string dtype = "f32"; // machines may have a rate per dtype
+  std::string name = {};      // unique; empty: "op<id>"
+  std::string kind = "op";    // e.g. "matmul"; machines may have a rate per kind
+  std::string dtype = "f32";  // machines may have a rate per dtype
   Flops flops = 0;
-  Bytes bytes_read = 0;       // memory traffic, for the roofline model
+  Bytes bytes_read = 0;  // memory traffic, for the roofline model
   Bytes bytes_written = 0;
   Bytes parameter_bytes = 0;  // resident on the op's device for the whole run
   // Measured or published time by device type; "*" is any type. Infinity: the op cannot run on that type.
-  std::map<std::string, Seconds> explicit_times;
+  std::map<std::string, Seconds> explicit_times = {};
   // Ops with the same colocation group share a device. Empty: none.
-  std::string group;
+  std::string group = {};
 };
 
-// An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of one op
-// have consecutive ids, consumers keep the order in which they were added (the published tie rule needs it).
-// Everything is stored as flat arrays indexed by id; a Graph that exists has passed verification.
+// An immutable dataflow graph. Ops produce tensors; a tensor is read by zero or more consumers. Tensors of
+// one op have consecutive ids, consumers keep the order in which they were added (the published tie rule
+// needs it). Everything is stored as flat arrays indexed by id; a Graph that exists has passed verification.
 class Graph {
  public:
   OpId op_count() const { return static_cast<OpId>(flops_.size()); }
@@ -71,7 +73,9 @@ class Graph {
   // Tensors.
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
-  std::span<const OpId> consumers(TensorId tensor) const { return slice(consumers_, consumer_begin_, tensor); }
+  std::span<const OpId> consumers(TensorId tensor) const {
+    return slice(consumers_, consumer_begin_, tensor);
+  }
   // Explicit time to move the tensor over one link; none: derived from its bytes.
   std::optional<Seconds> explicit_transfer(TensorId tensor) const {
     const Seconds value = explicit_transfer_[tensor];
@@ -88,9 +92,11 @@ class Graph {
   // Colocation: group of an op, or kNoGroup; groups are numbered from 0.
   static constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t group(OpId op) const { return group_.empty() ? kNoGroup : group_[op]; }
-  std::uint32_t group_count() const { return group_count_; }
+  std::uint32_t group_count() const { return static_cast<std::uint32_t>(group_names_.size()); }
+  const std::string& group_name(std::uint32_t group) const { return group_names_[group]; }
 
-  // Every op after the producers of its inputs; among the possible orders the one that follows ids most closely.
+  // Every op after the producers of its inputs; among the possible orders the one that follows ids most
+  // closely.
   std::span<const OpId> topological_order() const { return topological_order_; }
 
   const std::string& title() const { return title_; }
@@ -101,7 +107,8 @@ class Graph {
   friend class GraphBuilder;
 
   template <typename T, typename Offset>
-  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin, std::size_t i) {
+  static std::span<const T> slice(const std::vector<T>& values, const std::vector<Offset>& begin,
+                                  std::size_t i) {
     return {values.data() + begin[i], values.data() + begin[i + 1]};
   }
 
@@ -115,7 +122,7 @@ class Graph {
   std::vector<std::string> cost_types_;
   std::vector<Seconds> explicit_times_;  // op_count × cost_types
   std::vector<std::uint32_t> group_;     // empty if there are no groups
-  std::uint32_t group_count_ = 0;
+  std::vector<std::string> group_names_;
 
   std::vector<std::uint32_t> input_begin_;
   std::vector<TensorId> inputs_;
@@ -127,7 +134,9 @@ class Graph {
   std::vector<OpId> consumers_;
 
   std::vector<OpId> topological_order_;
-  std::vector<OpId> ops_by_name_;
+  // Open addressing, a power of two of slots; op_count() marks a free one. Sorting ten million names took
+  // longer than everything else together.
+  std::vector<OpId> name_slots_;
 };
 
 // Collects ops and tensors in any order; build() checks everything and lays out the arrays.
@@ -136,16 +145,19 @@ class GraphBuilder {
   // `where` starts every error text: usually the path of the file being read.
   explicit GraphBuilder(std::string where) : where_(std::move(where)) {}
 
-  void set_title(std::string title) { title_ = std::move(title); }
-  void set_unitless(bool unitless) { unitless_ = unitless; }
+  void set_title(std::string title) { graph_.title_ = std::move(title); }
+  void set_unitless(bool unitless) { graph_.unitless_ = unitless; }
   OpId add_op(OpSpec spec);
   // `explicit_transfer` as in Graph::explicit_transfer.
   TensorId add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer = std::nullopt);
   void add_consumer(TensorId tensor, OpId consumer);
-  OpId op_count() const { return static_cast<OpId>(ops_.size()); }
+  // The order of an op's inputs, where it is not that of the add_consumer calls. Must name exactly its
+  // inputs.
+  void set_input_order(OpId op, std::vector<TensorId> inputs);
+  OpId op_count() const { return graph_.op_count(); }
 
-  // Throws InputError on: no ops, duplicate names, dangling ids, a consumer twice on one tensor, a cycle (which is
-  // printed), costs that are negative, NaN or above kLargestCost.
+  // Throws InputError on: no ops, duplicate names, dangling ids, a consumer twice on one tensor, a cycle
+  // (which is printed), costs that are negative, NaN or above kLargestCost.
   Graph build() &&;
 
  private:
@@ -158,18 +170,27 @@ class GraphBuilder {
     TensorId tensor;
     OpId consumer;
   };
+  struct Interned {
+    std::unordered_map<std::string, std::uint32_t> ids;
+    std::uint32_t id_of(const std::string& text, std::vector<std::string>& texts);
+  };
   void check_op(const OpSpec& op) const;
-  void lay_out_ops(Graph& graph);
-  void lay_out_tensors(Graph& graph);
-  void index_names(Graph& graph) const;
-  void order_topologically(Graph& graph) const;
+  void lay_out_times();
+  void lay_out_tensors();
+  void lay_out_edges(const std::vector<TensorId>& new_id);
+  void order_inputs(const std::vector<TensorId>& new_id);
+  void refuse_duplicate_edges() const;
+  void index_names();
+  void order_topologically();
 
   std::string where_;
-  std::string title_;
-  bool unitless_ = false;
-  std::vector<OpSpec> ops_;
+  Graph graph_;  // op columns grow here directly, so that a large graph never exists twice
+  Interned labels_, groups_;
+  std::map<std::string, std::vector<Seconds>>
+      time_columns_;  // by device type; short columns end in "not given"
   std::vector<Tensor> tensors_;
   std::vector<Edge> edges_;
+  std::vector<std::pair<OpId, std::vector<TensorId>>> input_orders_;
 };
 
 }  // namespace doppler

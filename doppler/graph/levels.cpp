@@ -1,7 +1,6 @@
 #include "doppler/graph/levels.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace doppler {
 
@@ -16,7 +15,9 @@ Levels levels(const Graph& graph, std::span<const Seconds> op_time, std::span<co
       result.top[op] = std::max(result.top[op], result.top[producer] + op_time[producer] + transfer(tensor));
     }
   }
-  for (const OpId op : std::views::reverse(graph.topological_order())) {
+  const auto order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {  // clang++ 14, which fuzzes, has no views::reverse
+    const OpId op = *at;
     Seconds below = 0;
     for (const TensorId tensor : graph.outputs(op))
       for (const OpId consumer : graph.consumers(tensor))

@@ -37,7 +37,8 @@ Seconds roofline(const Graph& graph, OpId op, const Device& device) {
   } else if (device.rates.empty()) {
     return std::numeric_limits<Seconds>::quiet_NaN();
   }
-  const double traffic = static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
+  const double traffic =
+      static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
   const Seconds memory = device.memory_bytes_per_second > 0 ? traffic / device.memory_bytes_per_second : 0;
   return device.overhead + std::max(compute, memory);
 }
@@ -103,7 +104,8 @@ void Costs::fill_op_times() {
   std::vector<std::vector<std::size_t>> columns(device_classes_);
   for (std::size_t c = 0; c < device_classes_; ++c) {
     const std::string& type = machine_->device(class_representative_[c]).type;
-    for (const std::string& name : {type, std::string(type == "cpu" ? "cpu" : "accelerator"), std::string("*")})
+    for (const std::string& name :
+         {type, std::string(type == "cpu" ? "cpu" : "accelerator"), std::string("*")})
       if (const auto column = find_column(*graph_, name)) columns[c].push_back(*column);
   }
   for (OpId op = 0; op < n; ++op) {
@@ -123,7 +125,8 @@ void Costs::fill_op_times() {
     }
     if (usable == 0)
       throw InputError(fmt::format(
-          "{}: op '{}' (kind '{}', dtype '{}') has no cost on any device of machine '{}'; required explicit times for "
+          "{}: op '{}' (kind '{}', dtype '{}') has no cost on any device of machine '{}'; required explicit "
+          "times for "
           "its device types, or a machine with a rate for that kind",
           graph_->title(), graph_->name(op), graph_->kind(op), graph_->dtype(op), machine_->name()));
     fastest_[op] = fastest;
@@ -147,7 +150,8 @@ void Costs::fill_transfer_times() {
         time = *explicit_time * link.cost_factor;
       } else {
         time = link.latency;
-        if (link.bytes_per_second > 0) time += static_cast<double>(graph_->bytes(tensor)) / link.bytes_per_second;
+        if (link.bytes_per_second > 0)
+          time += static_cast<double>(graph_->bytes(tensor)) / link.bytes_per_second;
       }
       transfer_time_[tensor * link_classes_ + c] = time;
       total += time * class_link_pairs_[c];

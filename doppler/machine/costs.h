@@ -7,16 +7,16 @@
 
 namespace doppler {
 
-// Seconds per (op, device) and per (tensor, source, destination): everything a scheduler needs to know of a graph
-// on a machine. Both referents must outlive it.
+// Seconds per (op, device) and per (tensor, source, destination): everything a scheduler needs to know of a
+// graph on a machine. Both referents must outlive it.
 //
-// An op's time is its explicit time for the device's type if given (the exact type; else "accelerator", for any type
-// but "cpu"; else "*"), otherwise the roofline
+// An op's time is its explicit time for the device's type if given (the exact type; else "accelerator", for
+// any type but "cpu"; else "*"), otherwise the roofline
 //   overhead + max(flops / rate, (bytes read + bytes written) / memory bandwidth).
 // A tensor's time is its explicit transfer time times the link's cost factor if given, otherwise
 //   latency + bytes / bandwidth.
-// Devices that are equal but for their names share a column, and links that are equal share one, so the tables stay
-// small for large graphs.
+// Devices that are equal but for their names share a column, and links that are equal share one, so the
+// tables stay small for large graphs.
 class Costs {
  public:
   Costs(const Graph& graph, const Machine& machine);  // throws InputError if an op has no cost on any device

@@ -1,27 +1,139 @@
 #include "doppler/machine/machine.h"
 
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
 #include "doppler/base/error.h"
+#include "doppler/base/file.h"
 
 namespace doppler {
+namespace {
+
+constexpr std::string_view kUniform = "uniform:";
+
+// A non-negative integer and nothing else.
+std::optional<std::uint64_t> parse_index(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool plausible(double value) { return value >= 0 && std::isfinite(value); }  // false for NaN too
+
+void check_number(const std::string& where, std::string_view what, double value) {
+  if (!plausible(value))
+    throw InputError(fmt::format("{}: {} is {}; required a finite number, not negative", where, what, value));
+}
+
+void check_device(const std::string& machine, const Device& device) {
+  const std::string where = fmt::format("{}: device '{}'", machine, device.name);
+  if (device.name.empty()) throw InputError(fmt::format("{}: a device has no name; required one", machine));
+  if (device.type.empty())
+    throw InputError(fmt::format("{}: no type; required one, such as 'gpu' or 'cpu'", where));
+  check_number(where, "memory_bytes_per_second", device.memory_bytes_per_second);
+  check_number(where, "overhead", device.overhead);
+  if (device.slots == 0) throw InputError(fmt::format("{}: slots is 0; required at least 1", where));
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Rate& rate : device.rates) {
+    if (!(rate.flops_per_second > 0 && std::isfinite(rate.flops_per_second)))
+      throw InputError(fmt::format("{}: rate for kind '{}', dtype '{}' is {}; required above 0 and finite",
+                                   where, rate.kind, rate.dtype, rate.flops_per_second));
+    if (!seen.emplace(rate.kind, rate.dtype).second)
+      throw InputError(
+          fmt::format("{}: two rates for kind '{}', dtype '{}'; required one", where, rate.kind, rate.dtype));
+  }
+}
+
+void check_link(const std::string& machine, const Device& src, const Device& dst, const Link& link) {
+  if (plausible(link.latency) && plausible(link.bytes_per_second) && plausible(link.cost_factor) &&
+      link.channels > 0)
+    return;  // a thousand devices have a million links: no text for the good ones
+  const std::string where = fmt::format("{}: link '{}' to '{}'", machine, src.name, dst.name);
+  check_number(where, "latency", link.latency);
+  check_number(where, "bytes_per_second", link.bytes_per_second);
+  check_number(where, "cost_factor", link.cost_factor);
+  throw InputError(fmt::format("{}: channels is 0; required at least 1", where));
+}
+
+Machine uniform_by_name(const std::string& name) {
+  const std::string_view spec = std::string_view(name).substr(kUniform.size());
+  const std::size_t colon = spec.find(':');
+  const auto devices = parse_index(spec.substr(0, colon));
+  if (!devices || *devices == 0 || *devices > kMostDevices)
+    throw InputError(
+        fmt::format("machine: found '{}'; required uniform:N or uniform:N:MEMORY with N from 1 to {}", name,
+                    kMostDevices));
+  const Bytes memory = colon == std::string_view::npos ? 0 : parse_bytes(spec.substr(colon + 1), name);
+  return uniform_machine(static_cast<DeviceId>(*devices), memory);
+}
+
+}  // namespace
 
 Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links)
     : name_(std::move(name)), devices_(std::move(devices)), links_(std::move(links)) {
-  if (devices_.empty()) throw InputError(fmt::format("machine '{}': no devices; required at least one", name_));
+  const std::string where = fmt::format("machine '{}'", name_);
+  if (devices_.empty() || devices_.size() > kMostDevices)
+    throw InputError(fmt::format("{}: {} devices; required 1 to {}", where, devices_.size(), kMostDevices));
   DOPPLER_CHECK(links_.size() == devices_.size() * devices_.size(), "{} links for {} devices", links_.size(),
                 devices_.size());
+  std::set<std::string_view> names;
+  for (const Device& device : devices_) {
+    check_device(where, device);
+    if (!names.insert(device.name).second)
+      throw InputError(
+          fmt::format("{}: two devices are named '{}'; required unique names", where, device.name));
+  }
+  for (DeviceId src = 0; src < device_count(); ++src)
+    for (DeviceId dst = 0; dst < device_count(); ++dst)
+      if (src != dst) check_link(where, device(src), device(dst), link(src, dst));
 }
 
-Machine uniform_machine(DeviceId devices) {
+DeviceId Machine::device_by_name(std::string_view name) const {
+  std::string names;
+  for (DeviceId id = 0; id < device_count(); ++id) {
+    if (devices_[id].name == name) return id;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", devices_[id].name);
+  }
+  if (const auto index = parse_index(name); index && *index < device_count())
+    return static_cast<DeviceId>(*index);
+  throw InputError(fmt::format("machine '{}': no device '{}'; required an index below {} or one of {}", name_,
+                               name, device_count(), names));
+}
+
+Machine uniform_machine(DeviceId devices, Bytes memory) {
   std::vector<Device> list;
   for (DeviceId id = 0; id < devices; ++id) {
     Device device;
     device.name = fmt::format("device{}", id);
     device.type = "uniform";
+    device.memory = memory;
     list.push_back(std::move(device));
   }
   Link link;
   link.bytes_per_second = gigabytes_per_second(1);
-  return Machine(fmt::format("uniform:{}", devices), std::move(list), std::vector<Link>(devices * devices, link));
+  std::string name = fmt::format("{}{}", kUniform, devices);
+  if (memory > 0) name += fmt::format(":{}", memory);
+  return Machine(std::move(name), std::move(list), std::vector<Link>(std::size_t{devices} * devices, link));
+}
+
+Machine load_machine(const std::string& name_or_path) {
+  if (name_or_path.starts_with(kUniform)) return uniform_by_name(name_or_path);
+  std::string names;
+  for (const MachinePreset& preset : machine_presets()) {
+    if (preset.name == name_or_path) return preset.make();
+    names += fmt::format("{}, ", preset.name);
+  }
+  // A bare word that is no preset is a misspelt preset more often than a missing file; say both.
+  std::string text;
+  try {
+    text = read_file(name_or_path);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("machine: {}, or one of {}uniform:N", error.what(), names));
+  }
+  return parse_machine(name_or_path, text);
 }
 
 }  // namespace doppler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace doppler {
 
-// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before dtype).
+// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before
+// dtype).
 struct Rate {
   std::string kind = "*";
   std::string dtype = "*";
@@ -17,13 +19,13 @@ struct Rate {
 };
 
 struct Device {
-  std::string name;                   // "gpu0"
-  std::string type;                   // "gpu", "cpu", …; explicit costs are looked up by it
-  std::vector<Rate> rates;            // empty: only ops with explicit costs can run here
-  double memory_bytes_per_second = 0; // 0: memory traffic is free
-  Seconds overhead = 0;               // per op, added to the roofline time
-  Bytes memory = 0;                   // 0: unlimited
-  unsigned slots = 1;                 // ops that run at the same time
+  std::string name;                    // "gpu0"
+  std::string type;                    // "gpu", "cpu", …; explicit costs are looked up by it
+  std::vector<Rate> rates;             // empty: only ops with explicit costs can run here
+  double memory_bytes_per_second = 0;  // 0: memory traffic is free
+  Seconds overhead = 0;                // per op, added to the roofline time
+  Bytes memory = 0;                    // 0: unlimited
+  unsigned slots = 1;                  // ops that run at the same time
 
   bool operator==(const Device&) const = default;
 };
@@ -44,7 +46,9 @@ struct Link {
 // Devices and the links between every ordered pair of them.
 class Machine {
  public:
-  // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError if anything is out of range.
+  // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError unless names are unique,
+  // there are 1 to kMostDevices devices, slots and channels are at least 1, and every number is finite and
+  // not negative.
   Machine(std::string name, std::vector<Device> devices, std::vector<Link> links);
 
   const std::string& name() const { return name_; }
@@ -59,18 +63,25 @@ class Machine {
   std::vector<Link> links_;
 };
 
-// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1 GB/s.
-Machine uniform_machine(DeviceId devices);
+// More devices than this are refused: links are stored per pair.
+inline constexpr DeviceId kMostDevices = 1024;
 
-// A preset name ("p100x4"), "uniform:N", or the path of a machine file (docs/formats.md).
+// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1
+// GB/s. `memory` is the capacity of each device; 0: unlimited.
+Machine uniform_machine(DeviceId devices, Bytes memory = 0);
+
+// A preset name ("p100x4"), "uniform:N", "uniform:N:MEMORY", or the path of a machine file
+// (docs/machines.md).
 Machine load_machine(const std::string& name_or_path);
-Machine parse_machine(const std::string& where, std::string_view json_text);
-std::string machine_to_json(const Machine& machine);
+Machine parse_machine(const std::string& where,
+                      std::string_view json_text);    // throws InputError naming `where`
+std::string machine_to_json(const Machine& machine);  // what parse_machine() reads back as the same machine
 
 struct MachinePreset {
   std::string_view name;
-  std::string_view summary;
+  std::string_view summary;  // one line, for --help
+  Machine (*make)();
 };
-std::vector<MachinePreset> machine_presets();
+std::span<const MachinePreset> machine_presets();
 
 }  // namespace doppler

@@ -1,14 +1,45 @@
 #include "doppler/place/method.h"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 
 #include "doppler/base/error.h"
+#include "doppler/place/anneal.h"
+#include "doppler/place/cpop.h"
+#include "doppler/place/critical_path.h"
+#include "doppler/place/enumerative.h"
+#include "doppler/place/etf.h"
+#include "doppler/place/exact.h"
+#include "doppler/place/heft.h"
+#include "doppler/place/memory_greedy.h"
+#include "doppler/place/metis.h"
+#include "doppler/place/portfolio.h"
+#include "doppler/place/random.h"
+#include "doppler/place/round_robin.h"
+#include "doppler/place/single.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {
 
-std::span<const Method> methods() { return {}; }
+std::span<const Method> methods() {
+  static constexpr Method kMethods[] = {
+      {"single", "everything on the best single device", false, single},
+      {"round_robin", "ops in topological order, dealt to the devices in turn", false, round_robin},
+      {"random", "a random device for every op", false, random},
+      {"critical_path", "largest b-level first, where it starts earliest; best of 50", false, critical_path},
+      {"heft", "largest upward rank first, where it finishes earliest, with insertion", false, heft},
+      {"etf", "the ready op and device with the earliest start", false, etf},
+      {"cpop", "the critical path on one device, the rest where it finishes earliest", false, cpop},
+      {"metis", "balanced graph partition, best of many seeds and imbalances", false, metis},
+      {"enumerative", "shards of one operation spread where least data moves (approximation)", false,
+       enumerative},
+      {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
+      {"exact", "branch and bound; proves the best for small graphs", true, exact},
+      {"anneal", "simulated annealing over devices and priorities", true, anneal},
+      {"auto", "all cheap methods, then annealing from the best of them", true, portfolio},
+  };
+  return kMethods;
+}
 
 const Method& method_by_name(std::string_view name) {
   std::string names;
@@ -19,9 +50,12 @@ const Method& method_by_name(std::string_view name) {
   throw InputError(fmt::format("method: found '{}'; required one of {}", name, names));
 }
 
-Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound) {
+Result place(const Problem& problem, const Method& method, const MethodOptions& options,
+             const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
-  Proposal proposal = method.run(problem, options);
+  MethodOptions with_bound = options;
+  with_bound.known_bound = std::max(options.known_bound, bound.value);
+  Proposal proposal = method.run(problem, with_bound);
   Result result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   verify(problem, proposal.placement);
@@ -32,7 +66,8 @@ Result place(const Problem& problem, const Method& method, const MethodOptions& 
   result.makespan = timeline.makespan;
   result.feasible = timeline.feasible();
   result.bound = bound;
-  if (proposal.proven_bound && *proposal.proven_bound > bound.value) result.bound.value = *proposal.proven_bound;
+  if (proposal.proven_bound && *proposal.proven_bound > bound.value)
+    result.bound.value = *proposal.proven_bound;
   result.gap = result.bound.value > 0 ? result.makespan / result.bound.value - 1 : 0;
   result.optimal = result.makespan <= result.bound.value;
   result.evaluations = proposal.evaluations;

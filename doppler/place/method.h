@@ -21,8 +21,9 @@ struct Progress {
 struct MethodOptions {
   Budget budget = Budget::for_time(10.0);
   std::uint64_t seed = 0;
-  unsigned threads = 1;    // never changes the result, only how soon it is there
-  bool published = false;  // critical_path: with the defects of the published code, for parity
+  unsigned threads = 1;     // never changes the result, only how soon it is there
+  Seconds known_bound = 0;  // a proven lower bound: a search that reaches it is done
+  bool published = false;   // critical_path: with the defects of the published code, for parity
   std::function<void(const Progress&)> on_progress;  // called now and then, from the calling thread
 };
 
@@ -30,7 +31,7 @@ struct MethodOptions {
 struct Proposal {
   Placement placement;
   std::uint64_t evaluations = 0;
-  std::string winner = {};  // auto: the method that found it
+  std::string winner = {};                   // auto: the method that found it
   std::optional<Seconds> proven_bound = {};  // exact: what it proved, if better than lower_bound()
 };
 
@@ -62,6 +63,7 @@ struct Result {
 
 // Runs the method, verifies its placement, simulates it. `bound` saves computing it again for each method.
 // Throws InfeasibleError if the method found nothing that fits in memory.
-Result place(const Problem& problem, const Method& method, const MethodOptions& options, const LowerBound& bound);
+Result place(const Problem& problem, const Method& method, const MethodOptions& options,
+             const LowerBound& bound);
 
 }  // namespace doppler

@@ -13,13 +13,15 @@ struct LowerBound {
     critical_path,  // the longest chain of fastest times
     communication,  // the longest chain, given that an input is either moved or computed on the same device
     interval,       // work that must fit between its heads and tails (after Fernandez and Bussell)
+    contradiction,  // anything shorter forces ops together or apart until they no longer fit
   };
   Seconds value = 0;
   Kind kind = Kind::work;
 };
 std::string_view to_string(LowerBound::Kind kind);
 
-// The best of all kinds. Holds for every discipline, link model and priority; not for noise.
+// The best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
+// An integer if all times are. Holds for every discipline, link model and priority; not for noise.
 // The mathematics stands in bounds.cpp.
 LowerBound lower_bound(const Problem& problem);
 

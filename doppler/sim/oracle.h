@@ -4,7 +4,8 @@
 
 namespace doppler {
 
-// Placement in, time out: what a learner or a search optimises. The simulator is one; the engine will be another.
+// Placement in, time out: what a learner or a search optimises. The simulator is one; the engine will be
+// another.
 class Oracle {
  public:
   virtual ~Oracle() = default;

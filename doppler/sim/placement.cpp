@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 
 namespace doppler {
 namespace {
@@ -30,17 +31,28 @@ const json& required_array(const std::string& where, const json& file, const cha
 
 std::string_view to_string(Cause cause) {
   switch (cause) {
-    case Cause::chosen: return "chosen";
-    case Cause::pinned: return "pinned";
-    case Cause::colocated: return "colocated";
-    case Cause::only_device: return "only_device";
-    case Cause::earliest_start: return "earliest_start";
-    case Cause::earliest_finish: return "earliest_finish";
-    case Cause::critical_path: return "critical_path";
-    case Cause::partition: return "partition";
-    case Cause::fill_order: return "fill_order";
-    case Cause::memory: return "memory";
-    case Cause::search: return "search";
+    case Cause::chosen:
+      return "chosen";
+    case Cause::pinned:
+      return "pinned";
+    case Cause::colocated:
+      return "colocated";
+    case Cause::only_device:
+      return "only_device";
+    case Cause::earliest_start:
+      return "earliest_start";
+    case Cause::earliest_finish:
+      return "earliest_finish";
+    case Cause::critical_path:
+      return "critical_path";
+    case Cause::partition:
+      return "partition";
+    case Cause::fill_order:
+      return "fill_order";
+    case Cause::memory:
+      return "memory";
+    case Cause::search:
+      return "search";
   }
   throw InternalError("unknown cause");
 }
@@ -62,8 +74,10 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
   nlohmann::ordered_json file = {{"format", kFormat},
                                  {"version", kVersion},
                                  {"method", provenance.method},
+                                 {"winner", provenance.winner},
+                                 {"doppler", provenance.version},
+                                 {"budget", provenance.budget},
                                  {"seed", provenance.seed},
-                                 {"seconds", provenance.seconds},
                                  {"evaluations", provenance.evaluations},
                                  {"graph", provenance.graph},
                                  {"machine", provenance.machine},
@@ -77,21 +91,18 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
     auto& causes = file["causes"] = nlohmann::ordered_json::array();
     for (const Cause cause : placement.cause_of_op) causes.push_back(to_string(cause));
   }
-  return file.dump() + "\n";
+  // Names and paths need not be UTF-8.
+  return file.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
                           DeviceId device_count) {
-  json file;
-  try {
-    file = json::parse(json_text);
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: not JSON ({}); required a placement file", where, error.what()));
-  }
+  const json file = formats::parse_json(where, json_text, {});
   if (!file.is_object() || file.value("format", json()) != kFormat)
     throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
   if (file.value("version", json()) != kVersion)
-    throw InputError(fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
+    throw InputError(
+        fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
   Placement placement;
   for (const json& device : required_array(where, file, "assignment", op_count)) {
     if (!device.is_number_unsigned() || device.get<std::uint64_t>() >= device_count)
@@ -103,8 +114,8 @@ Placement parse_placement(const std::string& where, std::string_view json_text, 
     std::vector<double> numbers;
     for (const json& number : required_array(where, file, "priority", op_count)) {
       if (!number.is_number())
-        throw InputError(
-            fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(), number.dump()));
+        throw InputError(fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(),
+                                     number.dump()));
       numbers.push_back(number.get<double>());
     }
     placement.priority = ranks_of(numbers);

@@ -42,17 +42,20 @@ std::vector<std::uint32_t> ranks_of(const std::vector<double>& values);
 std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 
 // Who made a placement and what it is worth: what placement files carry beside the assignment.
+// Nothing in it depends on the clock: the same seed and evaluations give the same bytes.
 struct Provenance {
   std::string method;
+  std::string winner;           // auto: the method that found it; otherwise equal to method
+  std::string version, budget;  // of the program; "10 s" or "1000 evaluations"
   std::uint64_t seed = 0;
-  Seconds seconds = 0;             // wall-clock time the method took
-  std::uint64_t evaluations = 0;   // simulations it used; with the seed, enough to repeat it exactly
+  std::uint64_t evaluations = 0;  // simulations it used; with the seed, enough to repeat it exactly
   std::string graph, machine, discipline, links;
   Seconds makespan = 0, lower_bound = 0;
 };
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);
 // Throws InputError unless it has exactly `op_count` entries below `device_count`.
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count,
+                          DeviceId device_count);
 
 }  // namespace doppler

@@ -25,8 +25,10 @@ void check_rules(const Rules& rules, const Machine& machine) {
   if (!(rules.noise >= 0 && rules.noise <= 3))
     throw InputError(fmt::format("noise: found {}; required between 0 and 3", rules.noise));
   if (rules.ties != Ties::published) return;
-  if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous || rules.noise > 0)
-    throw InputError("ties: found 'published' with other rules; required discipline 'fifo', links 'free', no noise");
+  if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous ||
+      rules.noise > 0)
+    throw InputError(
+        "ties: found 'published' with other rules; required discipline 'fifo', links 'free', no noise");
   for (DeviceId id = 0; id < machine.device_count(); ++id)
     if (machine.device(id).slots != 1)
       throw InputError(fmt::format("ties: found 'published' and {} slots on device '{}'; required one slot",
@@ -37,10 +39,14 @@ void check_rules(const Rules& rules, const Machine& machine) {
 
 std::string_view to_string(Discipline discipline) {
   switch (discipline) {
-    case Discipline::fifo: return "fifo";
-    case Discipline::priority: return "priority";
-    case Discipline::ordered: return "ordered";
-    case Discipline::random: return "random";
+    case Discipline::fifo:
+      return "fifo";
+    case Discipline::priority:
+      return "priority";
+    case Discipline::ordered:
+      return "ordered";
+    case Discipline::random:
+      return "random";
   }
   throw InternalError("unknown discipline");
 }
@@ -49,13 +55,19 @@ std::string_view to_string(Links links) { return links == Links::free ? "free" :
 std::string_view to_string(Ties ties) { return ties == Ties::by_id ? "by_id" : "published"; }
 
 Discipline parse_discipline(std::string_view text) {
-  return parse_enum(text, "discipline",
-                    std::array{Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random});
+  return parse_enum(
+      text, "discipline",
+      std::array{Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random});
 }
-Links parse_links(std::string_view text) { return parse_enum(text, "links", std::array{Links::free, Links::channels}); }
-Ties parse_ties(std::string_view text) { return parse_enum(text, "ties", std::array{Ties::by_id, Ties::published}); }
+Links parse_links(std::string_view text) {
+  return parse_enum(text, "links", std::array{Links::free, Links::channels});
+}
+Ties parse_ties(std::string_view text) {
+  return parse_enum(text, "ties", std::array{Ties::by_id, Ties::published});
+}
 
-Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) : costs_(&costs), rules_(rules) {
+Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins)
+    : costs_(&costs), rules_(rules) {
   check_rules(rules, machine());
   const OpId n = op_count();
   const DeviceId devices = device_count();
@@ -77,7 +89,8 @@ Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) 
   std::map<OpId, DeviceId> pin_of_op;
   for (const auto& [op, device] : pins) {
     if (op >= n || device >= devices)
-      throw InputError(fmt::format("pin: op {} on device {}; required below {} and {}", op, device, n, devices));
+      throw InputError(
+          fmt::format("pin: op {} on device {}; required below {} and {}", op, device, n, devices));
     if (pinned_.empty()) pinned_.resize(n, false);
     pinned_[op] = true;
     if (const auto [entry, added] = pin_of_op.try_emplace(op, device); !added && entry->second != device)
@@ -107,8 +120,9 @@ Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) 
     for (DeviceId id = 0; id < devices; ++id)
       if (allowed[id]) device_lists_.push_back(id);
     if (device_lists_.size() == list_begin_.back())
-      throw InfeasibleError(fmt::format("{}: no device can run op '{}' given pins and its colocation group of {}",
-                                        graph().title(), graph().name(op), unit(op).size()));
+      throw InfeasibleError(
+          fmt::format("{}: no device can run op '{}' given pins and its colocation group of {}",
+                      graph().title(), graph().name(op), unit(op).size()));
     list_begin_.push_back(static_cast<std::uint32_t>(device_lists_.size()));
     allowed_.insert(allowed_.end(), allowed.begin(), allowed.end());
   }
@@ -122,13 +136,14 @@ std::span<const OpId> Problem::unit(OpId op) const {
 
 void verify(const Problem& problem, const Placement& placement) {
   const OpId n = problem.op_count();
-  DOPPLER_CHECK(placement.device_of_op.size() == n, "{} devices for {} ops", placement.device_of_op.size(), n);
+  DOPPLER_CHECK(placement.device_of_op.size() == n, "{} devices for {} ops", placement.device_of_op.size(),
+                n);
   for (OpId op = 0; op < n; ++op) {
     const DeviceId device = placement.device_of_op[op];
     DOPPLER_CHECK(device < problem.device_count() && problem.allows(op, device), "op '{}' is on device {}",
                   problem.graph().name(op), device);
-    DOPPLER_CHECK(device == placement.device_of_op[problem.unit(op).front()], "op '{}' left its colocation group",
-                  problem.graph().name(op));
+    DOPPLER_CHECK(device == placement.device_of_op[problem.unit(op).front()],
+                  "op '{}' left its colocation group", problem.graph().name(op));
   }
   if (!placement.priority.empty()) {
     DOPPLER_CHECK(placement.priority.size() == n, "{} priorities for {} ops", placement.priority.size(), n);
@@ -146,7 +161,8 @@ std::vector<std::uint32_t> default_priority(const Costs& costs) {
   const Levels level = levels(costs.graph(), costs.mean_times(), costs.mean_transfers());
   std::vector<OpId> order(costs.graph().topological_order().begin(), costs.graph().topological_order().end());
   // Stable: ops of equal b-level (zero-cost chains) stay in topological order.
-  std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return level.bottom[a] > level.bottom[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](OpId a, OpId b) { return level.bottom[a] > level.bottom[b]; });
   return ranks_from_order(order);
 }
 

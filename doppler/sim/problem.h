@@ -47,11 +47,12 @@ Ties parse_ties(std::string_view text);
 
 using Pin = std::pair<OpId, DeviceId>;
 
-// One placement problem: costs, rules, and where each op may go. Combines what an op can run on, pins and colocation
-// groups into one list of allowed devices per op. `costs` must outlive it.
+// One placement problem: costs, rules, and where each op may go. Combines what an op can run on, pins and
+// colocation groups into one list of allowed devices per op. `costs` must outlive it.
 class Problem {
  public:
-  // Throws InfeasibleError if pins and groups leave an op no device, InputError if the rules contradict one another.
+  // Throws InfeasibleError if pins and groups leave an op no device, InputError if the rules contradict one
+  // another.
   Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins = {});
 
   const Costs& costs() const { return *costs_; }
@@ -89,8 +90,8 @@ class Problem {
   bool memory_limited_ = false;
 };
 
-// Throws InternalError unless the placement is total, allowed and keeps groups together: stands between every method
-// and the rest of the program.
+// Throws InternalError unless the placement is total, allowed and keeps groups together: stands between every
+// method and the rest of the program.
 void verify(const Problem& problem, const Placement& placement);
 
 // Rank by descending b-level (mean costs), a topological order: the default priority.

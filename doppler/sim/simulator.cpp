@@ -1,1 +1,104 @@
 #include "doppler/sim/simulator.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "doppler/base/error.h"
+#include "doppler/base/rng.h"
+#include "doppler/sim/bulk_synchronous_engine.h"
+#include "doppler/sim/event_engine.h"
+#include "doppler/sim/list_engine.h"
+#include "doppler/sim/memory.h"
+#include "doppler/sim/published_engine.h"
+
+namespace doppler {
+namespace {
+
+// Discipline::random is a priority that nobody chose.
+std::vector<std::uint32_t> random_priority(OpId ops, std::uint64_t seed) {
+  std::vector<double> keys(ops);
+  Rng rng(seed);
+  for (double& key : keys) key = rng.uniform();
+  return ranks_of(keys);
+}
+
+std::vector<std::uint32_t> fallback_priority(const Problem& problem) {
+  switch (problem.rules().discipline) {
+    case Discipline::fifo:
+      return {};
+    case Discipline::random:
+      return random_priority(problem.op_count(), problem.rules().seed);
+    case Discipline::priority:
+    case Discipline::ordered:
+      return default_priority(problem.costs());
+  }
+  throw InternalError("unknown discipline");
+}
+
+}  // namespace
+
+// The tables and the one engine that the rules call for.
+struct Simulator::State {
+  explicit State(const Problem& problem) : tables(problem), fallback(fallback_priority(problem)) {
+    const Rules& rules = problem.rules();
+    if (rules.bulk_synchronous) {
+      bulk_synchronous.emplace(tables);
+    } else if (rules.ties == Ties::published) {
+      published.emplace(tables);
+    } else if (rules.links == Links::free &&
+               (rules.discipline == Discipline::fifo || rules.discipline == Discipline::ordered)) {
+      list.emplace(tables);
+    } else {
+      event.emplace(tables);
+    }
+  }
+
+  template <typename Recorder>
+  Seconds run(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
+              Recorder& recorder) {
+    const Discipline discipline = tables.problem().rules().discipline;
+    if (list && discipline == Discipline::fifo) return list->run_fifo(device_of_op, recorder);
+    const bool given = !priority.empty() && discipline != Discipline::random;
+    const std::span<const std::uint32_t> rank = given ? priority : std::span<const std::uint32_t>(fallback);
+    if (list) return list->run_ordered(device_of_op, rank, recorder);
+    if (event) return event->run(device_of_op, rank, recorder);
+    if (published) return published->run(device_of_op, recorder);
+    return bulk_synchronous->run(device_of_op, recorder);
+  }
+
+  SimTables tables;
+  std::vector<std::uint32_t> fallback;  // ranks where a placement has none
+  std::optional<ListEngine> list;
+  std::optional<EventEngine> event;
+  std::optional<PublishedEngine> published;
+  std::optional<BulkSynchronousEngine> bulk_synchronous;
+};
+
+Simulator::Simulator(const Problem& problem) : state_(std::make_unique<State>(problem)) {}
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
+
+Seconds Simulator::makespan(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
+  NoRecorder recorder;
+  return state_->run(device_of_op, priority, recorder);
+}
+
+Timeline Simulator::simulate(const Placement& placement) {
+  const Problem& problem = state_->tables.problem();
+  DOPPLER_CHECK(placement.device_of_op.size() == problem.op_count(), "{} devices for {} ops",
+                placement.device_of_op.size(), problem.op_count());
+  Timeline timeline;
+  TimelineRecorder recorder(timeline, problem.device_count());
+  timeline.makespan = state_->run(placement.device_of_op, placement.priority, recorder);
+  std::sort(timeline.executions.begin(), timeline.executions.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.start, a.device, a.end, a.op) < std::tie(b.start, b.device, b.end, b.op);
+  });
+  std::sort(timeline.transfers.begin(), timeline.transfers.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.start, a.tensor, a.dst) < std::tie(b.start, b.tensor, b.dst);
+  });
+  account_memory(problem, timeline);
+  return timeline;
+}
+
+}  // namespace doppler

@@ -10,8 +10,9 @@ namespace doppler {
 
 // Work-conserving discrete-event simulation of placements of one problem.
 //
-// A device with a free slot and a ready op runs one; an op is ready when its last input is on its device; a tensor
-// needed elsewhere is moved once per destination. docs/simulator.md has the rules with their tie-breaks.
+// A device with a free slot and a ready op runs one; an op is ready when its last input is on its device; a
+// tensor needed elsewhere is moved once per destination. docs/simulator.md has the rules with their
+// tie-breaks.
 //
 // Not thread-safe: one Simulator per thread.
 class Simulator {
@@ -20,10 +21,13 @@ class Simulator {
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 
-  // The fast path: allocates nothing. `device_of_op` must be allowed by the problem. `priority` is a permutation
-  // (Placement::priority) or empty; only the disciplines `priority` and `ordered` read it. Ignores memory.
+  // The fast path: allocates nothing. `device_of_op` must be allowed by the problem. `priority` is a
+  // permutation (Placement::priority) or empty; only the disciplines `priority` and `ordered` read it.
+  // Ignores memory.
   Seconds makespan(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority = {});
-  Seconds makespan(const Placement& placement) { return makespan(placement.device_of_op, placement.priority); }
+  Seconds makespan(const Placement& placement) {
+    return makespan(placement.device_of_op, placement.priority);
+  }
 
   // The whole story, with memory. Same makespan, to the bit.
   Timeline simulate(const Placement& placement);

@@ -1,0 +1,144 @@
+#include "doppler/app/options.h"
+
+#include <charconv>
+#include <filesystem>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/app/console.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+#include "doppler/graph/formats/read_graph.h"
+
+namespace doppler {
+namespace {
+
+std::string machine_help() {
+  std::string help = "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, or a preset:";
+  for (const MachinePreset& preset : machine_presets()) help += fmt::format(" {}", preset.name);
+  return help;
+}
+
+bool is_input(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  const std::string content = read_file(path);
+  const auto file =
+      nlohmann::json::parse(content, nullptr, false);  // no exceptions: "discarded" if it is not JSON
+  if (file.is_object() && file.value("format", nlohmann::json()) == "doppler-placement") return true;
+  try {
+    parse_graph(path, content);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+CLI::Validator whole_number() {
+  const auto check = [](std::string& text) {
+    std::uint64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = status == std::errc() && end == text.data() + text.size();
+    return whole ? std::string() : fmt::format("found '{}'; required a whole number, not negative", text);
+  };
+  return CLI::Validator(check, "");
+}
+
+void add_output_flags(CLI::App& verb, Options& options) {
+  verb.add_option("--json", options.json, "JSON instead of tables; with a file, JSON there and tables here")
+      ->type_name("[FILE]");
+  verb.add_flag("-q,--quiet", options.quiet, "No progress, notes or warnings on standard error");
+}
+
+void add_machine_flag(CLI::App& verb, Options& options, bool required) {
+  verb.add_option("-m,--machine", options.machine, machine_help())->type_name("MACHINE")->required(required);
+}
+
+void add_graph_flags(CLI::App& verb, Options& options) {
+  verb.add_flag("--repair", options.repair,
+                "Fix the known damage of the published graphs instead of warning");
+}
+
+void add_rule_flags(CLI::App& verb, Options& options) {
+  verb.add_option("--discipline", options.discipline,
+                  "Which ready op runs next: fifo, priority, ordered or random")
+      ->capture_default_str();
+  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")
+      ->capture_default_str();
+  verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
+  verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
+  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")
+      ->capture_default_str();
+  verb.add_option("--seed", options.seed, "Fixes every random choice")
+      ->check(whole_number())
+      ->capture_default_str();
+}
+
+void add_search_flags(CLI::App& verb, Options& options) {
+  CLI::Option* time = verb.add_option("--time", options.time, "For methods that search: how long, each")
+                          ->capture_default_str();
+  verb.add_option("--evaluations", options.evaluations,
+                  "For methods that search: how many simulations; reproducible")
+      ->check(whole_number())
+      ->excludes(time);
+  options.threads = std::max(1u, std::thread::hardware_concurrency());
+  verb.add_option("--threads", options.threads, "Never changes the result, only when it is there")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  verb.add_flag("--published", options.published, "critical_path as published, with its defects");
+  verb.add_option("--pin", options.pins, "Keep an op on a device (by name or index); may be repeated")
+      ->type_name("OP=DEVICE")
+      ->allow_extra_args(false);
+}
+
+std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
+  std::vector<std::string> settled;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != "--json") {
+      settled.push_back(arguments[i]);
+      continue;
+    }
+    const bool has_file = i + 1 < arguments.size() &&
+                          (arguments[i + 1] == "-" || !arguments[i + 1].starts_with('-')) &&
+                          !is_input(arguments[i + 1]);
+    settled.push_back("--json=" + (has_file ? arguments[++i] : "-"));
+  }
+  return settled;
+}
+
+Rules rules_from(const Options& options) {
+  return {.discipline = parse_discipline(options.discipline),
+          .links = parse_links(options.links),
+          .ties = parse_ties(options.ties),
+          .bulk_synchronous = options.bulk_synchronous,
+          .noise = options.noise,
+          .seed = options.seed};
+}
+
+MethodOptions method_options_from(const Options& options) {
+  MethodOptions result;
+  const Budget budget = options.evaluations ? Budget::for_evaluations(*options.evaluations)
+                                            : Budget::for_time(parse_duration(options.time, "--time"));
+  result.budget = budget.with_interrupt(interrupt_flag());
+  result.seed = options.seed;
+  result.threads = options.threads;
+  result.published = options.published;
+  return result;
+}
+
+std::string describe_budget(const Options& options) {
+  return options.evaluations ? fmt::format("{} evaluations", *options.evaluations) : options.time;
+}
+
+void write_json_if_asked(const Options& options, const std::string& text) {
+  if (!options.json.empty()) write_file_atomically(options.json, text);
+}
+
+void print_text(const Options& options, const std::string& text) {
+  if (!options.json_to_stdout()) write_file_atomically("-", text);
+}
+
+}  // namespace doppler

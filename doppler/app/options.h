@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "doppler/place/method.h"
+
+namespace doppler {
+
+// The flags that mean the same in every verb. A verb adds the groups that apply to it.
+struct Options {
+  std::string machine;
+  bool repair = false;
+
+  std::string discipline = "fifo", links = "free", ties = "by_id";
+  bool bulk_synchronous = false;
+  double noise = 0;
+  std::uint64_t seed = 0;
+
+  std::string time = "10s";
+  std::optional<std::uint64_t> evaluations;
+  unsigned threads = 1;
+  bool published = false;
+  std::vector<std::string> pins;  // "op=device"
+
+  bool quiet = false;
+  std::string json;  // empty: none; "-": standard output instead of the tables
+
+  bool json_to_stdout() const { return json == "-"; }
+};
+
+// For unsigned options: CLI11 alone would read -1 as the largest number, and too large a number as the
+// largest too.
+CLI::Validator whole_number();
+
+void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
+void add_machine_flag(CLI::App& verb, Options& options, bool required);
+void add_graph_flags(CLI::App& verb, Options& options);   // --repair
+void add_rule_flags(CLI::App& verb, Options& options);    // --discipline … --seed
+void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
+
+// `--json` may stand alone (standard output) or take a file. The next word is that file unless it is another
+// flag or an existing graph or placement: `doppler info --json g.json` must neither overwrite its input nor
+// miss it.
+std::vector<std::string> settle_json_flag(std::vector<std::string> arguments);
+
+Rules rules_from(const Options& options);                   // throws InputError
+MethodOptions method_options_from(const Options& options);  // starts the clock of --time
+std::string describe_budget(const Options& options);
+
+// --json FILE or standard output, if asked for.
+void write_json_if_asked(const Options& options, const std::string& text);
+// Everything for people goes through here: nothing if standard output belongs to JSON.
+void print_text(const Options& options, const std::string& text);
+
+}  // namespace doppler

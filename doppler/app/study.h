@@ -1,0 +1,50 @@
+#pragma once
+
+#include "doppler/app/options.h"
+#include "doppler/graph/formats/read_graph.h"
+#include "doppler/report/outcome.h"
+
+namespace doppler {
+
+// The front half of the pipeline: a graph file on a machine under some rules. Its parts refer to one another,
+// so it stays where it is.
+class Study {
+ public:
+  // Reads the graph and the machine; reports the reader's warnings unless --quiet. Throws InputError.
+  Study(const std::string& path, const Options& options);
+  Study(const Study&) = delete;
+  Study& operator=(const Study&) = delete;
+
+  const std::string& path() const { return path_; }
+  const LoadedGraph& loaded() const { return loaded_; }
+  const Graph& graph() const { return loaded_.graph; }
+  const Machine& machine() const { return machine_; }
+  const Costs& costs() const { return costs_; }
+  const Problem& problem() const { return problem_; }
+
+  std::string show_time(Seconds value) const;
+
+ private:
+  std::string path_;
+  LoadedGraph loaded_;
+  Machine machine_;
+  Costs costs_;
+  Problem problem_;
+};
+
+LoadedGraph load_graph(const std::string& path, const Options& options);
+
+// What is known before any method has run.
+Outcome outcome_of(const Study& study, const Options& options, const LowerBound& bound);
+Outcome outcome_of(const Study& study, const Options& options, const Result& result);
+
+// "12.3 %", and "0 %, proven optimal" where it is.
+std::string show_gap(const Outcome& outcome);
+
+// One line that says why the run does not fit: op, device, bytes.
+std::string describe_overflow(const Study& study, const Timeline::Overflow& overflow);
+
+// The end of what `place` and `simulate` print: makespan, bound, gap, transfers, devices.
+std::string describe_run(const Study& study, const Outcome& outcome, const Timeline& timeline);
+
+}  // namespace doppler

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace doppler {
+
+// Each adds its verb with flags and example to the command; the verb runs when the command line is parsed.
+void add_info(CLI::App& command);
+void add_place(CLI::App& command);
+void add_compare(CLI::App& command);
+void add_simulate(CLI::App& command);
+void add_generate(CLI::App& command);
+
+}  // namespace doppler

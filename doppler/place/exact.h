@@ -1,0 +1,20 @@
+#pragma once
+
+#include "doppler/place/method.h"
+
+namespace doppler {
+
+// Branch and bound for small graphs: the best placement for the problem's own rules, with a proof.
+//
+// What "best" ranges over:
+//   ordered   all assignments and all orders per device;
+//   priority  all assignments and all priorities of the ready queues;
+//   fifo      all assignments;
+//   random    all assignments, for the coins of the rules' seed.
+// Starts from a list schedule improved by local search, so it is useful when interrupted; proven_bound is
+// then the least bound among the branches that were left. With noise or bulk-synchronous execution, and above
+// a few hundred ops, only the start is computed and the bound is lower_bound() (none with noise). Throws
+// InfeasibleError if nothing that fits in memory was found.
+Proposal exact(const Problem& problem, const MethodOptions& options);
+
+}  // namespace doppler

@@ -1,0 +1,207 @@
+#include "doppler/place/memory.h"
+
+#include <algorithm>
+
+#include "doppler/base/error.h"
+#include "doppler/place/simple_placements.h"
+
+namespace doppler {
+namespace {
+
+constexpr int kRepairRounds = 32;
+constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
+
+Bytes saturating_add(Bytes a, Bytes b) { return a > kUnlimited - b ? kUnlimited : a + b; }
+
+Bytes output_bytes(const Graph& graph, OpId op) {
+  Bytes total = 0;
+  for (const TensorId tensor : graph.outputs(op)) total = saturating_add(total, graph.bytes(tensor));
+  return total;
+}
+
+[[noreturn]] void throw_infeasible(const Problem& problem, const Timeline::Overflow& overflow,
+                                   std::string_view why) {
+  throw InfeasibleError(
+      fmt::format("{}: op '{}' needs {} bytes on device '{}', parameters and live tensors included; required "
+                  "at most {}{}",
+                  problem.graph().title(), problem.graph().name(overflow.op), overflow.needed,
+                  problem.machine().device(overflow.device).name, overflow.capacity, why));
+}
+
+// Throws if a unit exceeds every device it is allowed on, even alone: that proves infeasibility.
+void check_units(const Problem& problem) {
+  const StaticMemory empty(problem);
+  for_each_unit(problem, [&](OpId op) {
+    const DeviceId best = empty.least_excess(op);
+    if (const Bytes excess = empty.excess(op, best); excess > 0)
+      throw_infeasible(
+          problem,
+          {op, best, saturating_add(memory_capacity(problem, best), excess), memory_capacity(problem, best)},
+          ", and no other device suffices even if it is empty");
+  });
+}
+
+// One repair from one starting point.
+class Repair {
+ public:
+  Repair(const Problem& problem, const StaticMemory& sizes, Proposal& proposal)
+      : problem_(problem), sizes_(sizes), proposal_(proposal), moved_(problem.op_count(), 0) {}
+
+  // The overflow that is left, if any.
+  std::optional<Timeline::Overflow> run(Simulator& simulator) {
+    for (int round = 0;; ++round) {
+      const Timeline timeline = simulator.simulate(proposal_.placement);
+      ++proposal_.evaluations;
+      if (timeline.feasible()) return std::nullopt;
+      if (round == kRepairRounds || !relieve(timeline)) return timeline.overflow;
+    }
+  }
+
+ private:
+  // Moves units off every device that is too full. False if there was nothing to move.
+  bool relieve(const Timeline& timeline) {
+    std::vector<Bytes> used = timeline.peak_memory;
+    bool any = false;
+    for (DeviceId device = 0; device < problem_.device_count(); ++device)
+      if (used[device] > memory_capacity(problem_, device)) any |= relieve(device, used);
+    return any;
+  }
+
+  bool relieve(DeviceId device, std::vector<Bytes>& used) {
+    std::vector<std::pair<Bytes, OpId>> units;  // ascending
+    for_each_unit(problem_, [&](OpId op) {
+      if (proposal_.placement.device_of_op[op] == device && !moved_[op] && problem_.devices(op).size() > 1)
+        units.emplace_back(sizes_.footprint(op), op);
+    });
+    std::sort(units.begin(), units.end());
+    bool any = false;
+    while (used[device] > memory_capacity(problem_, device) && !units.empty()) {
+      const Bytes excess = used[device] - memory_capacity(problem_, device);
+      auto unit = std::lower_bound(units.begin(), units.end(), std::pair(excess, OpId{0}));
+      if (unit == units.end()) --unit;
+      const auto [size, op] = *unit;
+      units.erase(unit);
+      const auto target = roomiest(op, device, size, used);
+      if (size == 0 || !target) continue;
+      assign_unit(problem_, proposal_.placement, op, *target, Cause::memory);
+      moved_[op] = 1;
+      used[device] -= std::min(used[device], size);
+      used[*target] = saturating_add(used[*target], size);
+      any = true;
+    }
+    return any;
+  }
+
+  // The allowed device, other than `from`, with most room for `size`; none if it fits nowhere.
+  std::optional<DeviceId> roomiest(OpId op, DeviceId from, Bytes size, const std::vector<Bytes>& used) const {
+    std::optional<DeviceId> best;
+    Bytes best_room = 0;
+    for (const DeviceId device : problem_.devices(op)) {
+      const Bytes limit = memory_capacity(problem_, device);
+      const Bytes room = limit == kUnlimited ? kUnlimited : limit - std::min(limit, used[device]);
+      if (device == from || room < size || (best && room <= best_room)) continue;
+      best = device;
+      best_room = room;
+    }
+    return best;
+  }
+
+  const Problem& problem_;
+  const StaticMemory& sizes_;
+  Proposal& proposal_;
+  std::vector<char> moved_;
+};
+
+// Devices filled in topological order, each to the same fraction of its capacity, counting everything that is
+// ever produced on it.
+Placement fill_by_memory(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  std::vector<double> amount(problem.op_count()), limit(problem.device_count());
+  double total = 0, room = 0;
+  for (OpId op = 0; op < problem.op_count(); ++op)
+    total += amount[op] =
+        static_cast<double>(saturating_add(graph.parameter_bytes(op), output_bytes(graph, op)));
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    room += limit[device] = static_cast<double>(memory_capacity(problem, device));
+  for (double& value : limit) value *= std::min(1.0, total / room);
+  return fill_in_order(problem, amount, limit);
+}
+
+}  // namespace
+
+Bytes working_set(const Costs& costs, OpId op) {
+  if (costs.fastest(op) == 0) return 0;
+  const Graph& graph = costs.graph();
+  Bytes total = output_bytes(graph, op);
+  for (const TensorId tensor : graph.inputs(op)) total = saturating_add(total, graph.bytes(tensor));
+  return total;
+}
+
+Bytes memory_capacity(const Problem& problem, DeviceId device) {
+  const Bytes memory = problem.machine().device(device).memory;
+  return memory == 0 ? kUnlimited : memory;
+}
+
+StaticMemory::Need StaticMemory::Need::operator+(const Need& other) const {
+  return {saturating_add(parameters, other.parameters), saturating_add(results, other.results),
+          std::max(working_set, other.working_set)};
+}
+
+Bytes StaticMemory::Need::total() const { return saturating_add(parameters, std::max(results, working_set)); }
+
+StaticMemory::StaticMemory(const Problem& problem) : problem_(&problem) {
+  if (!problem.memory_limited()) return;
+  const Graph& graph = problem.graph();
+  unit_.resize(problem.op_count());
+  device_.resize(problem.device_count());
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    Need need{graph.parameter_bytes(op), 0, doppler::working_set(problem.costs(), op)};
+    for (const TensorId tensor : graph.outputs(op))
+      if (graph.consumers(tensor).empty()) need.results = saturating_add(need.results, graph.bytes(tensor));
+    Need& unit = unit_[problem.unit(op).front()];
+    unit = unit + need;
+  }
+}
+
+Bytes StaticMemory::excess(OpId op, DeviceId device) const {
+  if (unit_.empty()) return 0;
+  const Bytes need = (device_[device] + unit_[problem_->unit(op).front()]).total();
+  const Bytes capacity = memory_capacity(*problem_, device);
+  return need > capacity ? need - capacity : 0;
+}
+
+DeviceId StaticMemory::least_excess(OpId op) const {
+  const auto devices = problem_->devices(op);
+  return *std::min_element(devices.begin(), devices.end(),
+                           [&](DeviceId a, DeviceId b) { return excess(op, a) < excess(op, b); });
+}
+
+void StaticMemory::add(OpId op, DeviceId device) {
+  if (unit_.empty()) return;
+  device_[device] = device_[device] + unit_[problem_->unit(op).front()];
+}
+
+Bytes StaticMemory::footprint(OpId op) const {
+  return unit_.empty() ? 0 : unit_[problem_->unit(op).front()].total();
+}
+
+Proposal fit_in_memory(const Problem& problem, Proposal proposal) {
+  if (!problem.memory_limited()) return proposal;
+  Simulator simulator(problem);
+  const StaticMemory sizes(problem);
+  const auto overflow = Repair(problem, sizes, proposal).run(simulator);
+  if (!overflow) return proposal;
+  check_units(problem);
+  const auto attempt = [&](Placement placement) {
+    proposal.placement = std::move(placement);
+    for (OpId op = 0; op < problem.op_count(); ++op)
+      proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::memory);
+    return !Repair(problem, sizes, proposal).run(simulator);
+  };
+  if (attempt(fill_by_memory(problem))) return proposal;
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    if (attempt(one_device(problem, device))) return proposal;
+  throw_infeasible(problem, *overflow, "; no placement that fits was found");
+}
+
+}  // namespace doppler

@@ -1,0 +1,89 @@
+#include "doppler/place/portfolio.h"
+
+#include <algorithm>
+
+#include "doppler/base/error.h"
+#include "doppler/place/anneal.h"
+#include "doppler/place/critical_path.h"
+#include "doppler/place/enumerative.h"
+#include "doppler/place/etf.h"
+#include "doppler/place/heft.h"
+#include "doppler/place/memory_greedy.h"
+#include "doppler/place/metis.h"
+#include "doppler/place/single.h"
+#include "doppler/sim/simulator.h"
+
+namespace doppler {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  Proposal (*run)(const Problem&, const MethodOptions&);
+  double share;  // of the budget that is left
+};
+// The fast ones first, so that a short budget has an answer early.
+constexpr Entry kCheap[] = {
+    {"heft", heft, 0.2},
+    {"single", single, 0.1},
+    {"etf", etf, 0.2},
+    {"metis", metis, 0.1},
+    {"critical_path", critical_path, 0.05},
+    {"enumerative", enumerative, 0.1},
+    {"memory_greedy", memory_greedy, 0.1},
+};
+constexpr std::size_t kStarts = 3;  // of the annealer
+
+struct Candidate {
+  std::string_view name;
+  Placement placement;
+  Seconds makespan;
+};
+
+}  // namespace
+
+Proposal portfolio(const Problem& problem, const MethodOptions& options) {
+  Simulator simulator(problem);
+  std::vector<Candidate> candidates;
+  std::uint64_t evaluations = 0;
+  const auto consider = [&](std::string_view name, Proposal proposal) {
+    evaluations += proposal.evaluations + 1;
+    const Seconds makespan = simulator.makespan(proposal.placement);
+    candidates.push_back({name, std::move(proposal.placement), makespan});
+    // Stable: among equals the earlier method is named.
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.makespan < b.makespan; });
+    if (options.on_progress) options.on_progress({name, candidates.front().makespan, evaluations});
+  };
+  const auto done = [&] {
+    return !candidates.empty() &&
+           (options.budget.out_of_time() || candidates.front().makespan <= options.known_bound);
+  };
+
+  std::string why_not;
+  for (const auto& [name, run, share] : kCheap) {
+    if (done()) break;
+    MethodOptions part = options;
+    part.budget = options.budget.share(share);
+    part.on_progress = nullptr;
+    try {
+      consider(name, run(problem, part));
+    } catch (const InfeasibleError& error) {
+      if (why_not.empty()) why_not = error.what();
+    }
+  }
+  if (candidates.empty()) throw InfeasibleError(why_not);
+  if (!done()) {
+    std::vector<Placement> starts;
+    for (const Candidate& candidate : candidates)
+      if (starts.size() < kStarts) starts.push_back(candidate.placement);
+    consider("anneal", anneal_from(problem, options, starts));
+  }
+
+  Proposal proposal;
+  proposal.placement = std::move(candidates.front().placement);
+  proposal.winner = candidates.front().name;
+  proposal.evaluations = evaluations;
+  return proposal;
+}
+
+}  // namespace doppler

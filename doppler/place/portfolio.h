@@ -1,0 +1,11 @@
+#pragma once
+
+#include "doppler/place/method.h"
+
+namespace doppler {
+
+// `auto`: every cheap method, each with a share of the budget, then annealing from the best of them with the
+// rest. Never worse than the best of its parts; Proposal::winner names it.
+Proposal portfolio(const Problem& problem, const MethodOptions& options);
+
+}  // namespace doppler

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "doppler/place/method.h"
+
+namespace doppler {
+
+// Units in topological order, dealt to the devices in turn; one that is full or not allowed is passed over.
+// Weak: knows neither costs nor edges. The floor that every other method should beat.
+Proposal round_robin(const Problem& problem, const MethodOptions& options);
+
+}  // namespace doppler

@@ -1,0 +1,95 @@
+#include "doppler/sim/memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace doppler {
+namespace {
+
+constexpr Seconds kForever = std::numeric_limits<Seconds>::infinity();
+
+struct Event {
+  Seconds time;
+  DeviceId device;
+  bool takes;  // otherwise releases
+  Bytes bytes;
+  OpId op;  // who is to blame if it does not fit
+};
+
+// Life of one tensor: on its producer's device and on each destination.
+void add_tensor_events(const Graph& graph, TensorId tensor,
+                       const std::vector<const Timeline::Execution*>& run_of_op,
+                       std::span<const Timeline::Transfer> moves, std::vector<Event>& events) {
+  const Bytes bytes = graph.bytes(tensor);
+  if (bytes == 0) return;
+  const OpId producer = graph.producer(tensor);
+  const Timeline::Execution& produced = *run_of_op[producer];
+  const auto last_use = [&](DeviceId device, Seconds at_least) {
+    for (const OpId consumer : graph.consumers(tensor))
+      if (run_of_op[consumer]->device == device) at_least = std::max(at_least, run_of_op[consumer]->end);
+    return at_least;
+  };
+  // A life of no length takes no memory: its release would be counted before it.
+  const auto live = [&](DeviceId device, Seconds from, Seconds to) {
+    if (from == to) return;
+    events.push_back({from, device, true, bytes, producer});
+    events.push_back({to, device, false, bytes, producer});
+  };
+  Seconds released = graph.consumers(tensor).empty() ? kForever : last_use(produced.device, produced.end);
+  for (const Timeline::Transfer& move : moves) {
+    released = std::max(released, move.end);
+    live(move.dst, move.start, last_use(move.dst, move.end));
+  }
+  live(produced.device, produced.start, released);
+}
+
+}  // namespace
+
+void account_memory(const Problem& problem, Timeline& timeline) {
+  const Graph& graph = problem.graph();
+  const DeviceId devices = problem.device_count();
+  std::vector<const Timeline::Execution*> run_of_op(graph.op_count(), nullptr);
+  std::vector<Bytes> used(devices, 0);
+  timeline.busy.assign(devices, 0.0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    run_of_op[execution.op] = &execution;
+    timeline.busy[execution.device] += execution.end - execution.start;
+    used[execution.device] += graph.parameter_bytes(execution.op);
+  }
+  timeline.overflow.reset();
+  const auto check = [&](DeviceId device, OpId op) {
+    const Bytes capacity = problem.machine().device(device).memory;
+    if (capacity > 0 && used[device] > capacity && !timeline.overflow)
+      timeline.overflow = Timeline::Overflow{op, device, used[device], capacity};
+  };
+  for (const Timeline::Execution& execution : timeline.executions)
+    if (graph.parameter_bytes(execution.op) > 0) check(execution.device, execution.op);
+  timeline.peak_memory = used;
+
+  // Transfers grouped by tensor.
+  std::vector<Timeline::Transfer> moves = timeline.transfers;
+  std::sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) { return a.tensor < b.tensor; });
+  std::vector<Event> events;
+  for (std::size_t tensor = 0, first = 0; tensor < graph.tensor_count(); ++tensor) {
+    std::size_t last = first;
+    while (last < moves.size() && moves[last].tensor == tensor) ++last;
+    add_tensor_events(graph, static_cast<TensorId>(tensor), run_of_op,
+                      std::span(moves).subspan(first, last - first), events);
+    first = last;
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tie(a.time, a.takes, a.device, a.op) < std::tie(b.time, b.takes, b.device, b.op);
+  });
+  for (const Event& event : events) {
+    if (!event.takes) {
+      used[event.device] -= event.bytes;
+      continue;
+    }
+    used[event.device] += event.bytes;
+    timeline.peak_memory[event.device] = std::max(timeline.peak_memory[event.device], used[event.device]);
+    check(event.device, event.op);
+  }
+}
+
+}  // namespace doppler

@@ -1,0 +1,79 @@
+#include "doppler/sim/sim_tables.h"
+
+#include <cmath>
+
+#include "doppler/base/rng.h"
+
+namespace doppler {
+namespace {
+
+// exp(sigma·z - sigma²/2), z standard normal: lognormal with mean 1. One draw per index, whatever the order.
+double noise_factor(double sigma, std::uint64_t seed, std::uint64_t index) {
+  if (sigma == 0) return 1.0;
+  Rng rng(mix(seed, index));
+  return std::exp(sigma * rng.normal() - sigma * sigma / 2);
+}
+
+}  // namespace
+
+SimTables::SimTables(const Problem& problem)
+    : problem_(&problem),
+      uniform_(problem.costs().device_classes() == 1 && problem.costs().link_classes() <= 1),
+      device_classes_(problem.costs().device_classes()),
+      link_classes_(problem.costs().link_classes()),
+      op_count_(problem.op_count()),
+      device_count_(problem.device_count()) {
+  const Graph& graph = problem.graph();
+  const Costs& costs = problem.costs();
+  const Rules& rules = problem.rules();
+  const DeviceId devices = problem.device_count();
+  for (DeviceId id = 0; id < devices; ++id) {
+    slots_.push_back(problem.machine().device(id).slots);
+    most_slots_ = std::max(most_slots_, slots_.back());
+  }
+  ops_.resize(graph.op_count());
+  edges_.reserve(graph.edge_count());
+  for (OpId op = 0; op < graph.op_count(); ++op) {
+    Op& record = ops_[op];
+    record.time = costs.op_time(op, 0) * noise_factor(rules.noise, rules.seed, op);
+    record.in_degree = static_cast<std::uint32_t>(graph.inputs(op).size());
+    if (record.in_degree == 0) sources_.push_back(op);
+    record.edge_begin = static_cast<std::uint32_t>(edges_.size());
+    for (const TensorId tensor : graph.outputs(op)) {
+      const double factor = noise_factor(rules.noise, ~rules.seed, tensor);
+      const Seconds transfer = devices > 1 ? costs.transfer_time(tensor, 0, 1) * factor : 0;
+      for (const OpId consumer : graph.consumers(tensor)) edges_.push_back({transfer, consumer, tensor});
+    }
+    record.edge_end = static_cast<std::uint32_t>(edges_.size());
+  }
+  if (uniform_) return;
+
+  for (DeviceId id = 0; id < devices; ++id) device_class_.push_back(costs.device_class(id));
+  link_class_.assign(std::size_t{devices} * devices, 0);
+  op_times_.resize(graph.op_count() * device_classes_);
+  transfer_times_.resize(graph.tensor_count() * link_classes_);
+  for (OpId op = 0; op < graph.op_count(); ++op) {
+    const double factor = noise_factor(rules.noise, rules.seed, op);
+    for (DeviceId id = 0; id < devices; ++id)
+      op_times_[op * device_classes_ + device_class_[id]] = costs.op_time(op, id) * factor;
+  }
+  for (DeviceId src = 0; src < devices; ++src)
+    for (DeviceId dst = 0; dst < devices; ++dst)
+      if (src != dst) link_class_[src * devices + dst] = costs.link_class(src, dst);
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
+    const double factor = noise_factor(rules.noise, ~rules.seed, tensor);
+    for (DeviceId src = 0; src < devices; ++src)
+      for (DeviceId dst = 0; dst < devices; ++dst)
+        if (src != dst)
+          transfer_times_[tensor * link_classes_ + link_class_[src * devices + dst]] =
+              costs.transfer_time(tensor, src, dst) * factor;
+  }
+}
+
+std::vector<OpState> initial_states(const SimTables& tables) {
+  std::vector<OpState> states(tables.op_count());
+  for (OpId op = 0; op < tables.op_count(); ++op) states[op] = {0.0, tables.op(op).in_degree};
+  return states;
+}
+
+}  // namespace doppler

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include "tests/conformance/cases.h"
+
+namespace doppler {
+namespace {
+
+using test::all_cases;
+using test::Case;
+
+// Bounds and simulated times are sums of the same numbers in different orders.
+constexpr double kRounding = 1e-9;
+// Enough for a search to begin, few enough that all methods on all cases take seconds.
+constexpr std::uint64_t kEvaluations = 12;
+
+MethodOptions short_options() {
+  MethodOptions options;
+  options.budget = Budget::for_evaluations(kEvaluations);
+  options.seed = 7;
+  return options;
+}
+
+// Every method of the table; a new one is covered by being there.
+class EveryMethod : public testing::TestWithParam<std::string_view> {
+ protected:
+  const Method& method() const { return method_by_name(GetParam()); }
+};
+
+std::vector<std::string_view> method_names() {
+  std::vector<std::string_view> names;
+  for (const Method& method : methods()) names.push_back(method.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryMethod, testing::ValuesIn(method_names()),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(EveryMethod, IsLegalFitsInMemoryAndRespectsTheLowerBound) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(c.name);
+    // place() verifies: total, allowed (pins, capabilities), groups together, priority a permutation.
+    Result result;
+    ASSERT_NO_THROW(result = place(c.world->problem, method(), short_options(), c.bound));
+    EXPECT_TRUE(result.feasible);
+    EXPECT_GE(result.makespan, c.bound.value * (1 - kRounding));
+    EXPECT_GE(result.makespan, result.bound.value * (1 - kRounding)) << "beats what it proved";
+  }
+}
+
+TEST_P(EveryMethod, SaysWhyAndHonoursPins) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(c.name);
+    const Placement placement = method().run(c.world->problem, short_options()).placement;
+    ASSERT_EQ(placement.cause_of_op.size(), placement.device_of_op.size());
+    for (OpId op = 0; op < c.world->graph.op_count(); ++op) {
+      EXPECT_EQ(placement.cause_of_op[op] == Cause::pinned, c.world->problem.pinned(op));
+      EXPECT_TRUE(c.world->problem.allows(op, placement.device_of_op[op]));
+    }
+  }
+}
+
+TEST_P(EveryMethod, GivesTheSameForTheSameSeedAtAnyThreadCount) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(c.name);
+    MethodOptions options = short_options();
+    const Proposal once = method().run(c.world->problem, options),
+                   again = method().run(c.world->problem, options);
+    options.threads = 2;
+    const Proposal with_two_threads = method().run(c.world->problem, options);
+    EXPECT_EQ(once.placement, again.placement);
+    EXPECT_EQ(once.placement, with_two_threads.placement);
+    EXPECT_EQ(once.evaluations, with_two_threads.evaluations);
+  }
+}
+
+TEST_P(EveryMethod, ReturnsSomethingLegalWhenInterruptedOrWithoutABudget) {
+  const std::atomic<bool> interrupted = true;
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(c.name);
+    MethodOptions options = short_options();
+    for (const Budget& budget : {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0),
+                                 Budget::for_evaluations(0)}) {
+      options.budget = budget;
+      EXPECT_TRUE(place(c.world->problem, method(), options, c.bound).feasible);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace doppler

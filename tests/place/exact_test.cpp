@@ -1,0 +1,210 @@
+#include "doppler/place/exact.h"
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/error.h"
+#include "doppler/place/schedule_tree.h"
+#include "tests/place/world.h"
+#include "tests/support/small_graphs.h"
+
+namespace doppler {
+namespace {
+
+using namespace test;
+
+constexpr Discipline kDisciplines[] = {Discipline::fifo, Discipline::priority, Discipline::ordered};
+
+MethodOptions no_deadline() {
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  return options;
+}
+
+Rules rules_with(Discipline discipline, Links links) {
+  Rules rules = rules_of(discipline);
+  rules.links = links;
+  return rules;
+}
+
+// Solves the problem and expects the optimum with its proof.
+void expect_optimum(const Problem& problem, const std::string& what) {
+  const Seconds optimum = best_by_brute_force(problem);
+  if (optimum == Costs::kNever) {
+    EXPECT_THROW(exact(problem, no_deadline()), InfeasibleError) << what;
+    return;
+  }
+  const Proposal proposal = exact(problem, no_deadline());
+  verify(problem, proposal.placement);
+  const Timeline timeline = Simulator(problem).simulate(proposal.placement);
+  EXPECT_TRUE(timeline.feasible()) << what;
+  ASSERT_EQ(timeline.makespan, optimum) << what;
+  ASSERT_TRUE(proposal.proven_bound.has_value()) << what;
+  ASSERT_EQ(*proposal.proven_bound, optimum) << what;
+}
+
+std::string label(int graph, const Rules& rules) {
+  return fmt::format("graph {}, {}, {}", graph, to_string(rules.discipline), to_string(rules.links));
+}
+
+TEST(AnExactSearch, FindsTheOptimumOfRandomGraphs) {
+  Rng rng(1);
+  for (int i = 0; i < 150; ++i) {
+    const bool wide = rng.below(2) == 0;
+    const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
+    const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"));
+    const Costs costs(graph, machine);
+    for (const Discipline discipline : kDisciplines)
+      expect_optimum(Problem(costs, rules_of(discipline)), label(i, rules_of(discipline)));
+  }
+}
+
+// Local search finds most optima of tiny graphs, and would hide a tree that cuts too much.
+TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
+  Rng rng(5);
+  for (int i = 0; i < 300; ++i) {
+    const bool wide = rng.below(2) == 0;
+    const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
+    const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"), 0, 1 + rng.below(2));
+    const Costs costs(graph, machine);
+    const std::vector<Seconds> zeros(graph.op_count(), 0.0);
+    const MethodOptions options = no_deadline();
+    for (const Discipline discipline : kDisciplines) {
+      const Problem problem(costs, rules_of(discipline));
+      SearchRecord record(problem, options);
+      const Seconds optimum = best_by_brute_force(problem);
+      EXPECT_EQ(search_schedules(problem, zeros, zeros, record), optimum) << label(i, problem.rules());
+      EXPECT_EQ(record.makespan(), optimum) << label(i, problem.rules());
+    }
+  }
+}
+
+TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
+  Rng rng(2);
+  for (int i = 0; i < 150; ++i) {
+    SmallGraph small = random_small_graph(rng, 5);
+    for (auto& times : small.times)
+      if (rng.below(2) == 0) times["b"] = rng.below(10);
+    if (rng.below(2) == 0) small.groups = {"g", "", "g", "", ""};
+    std::vector<Pin> pins;
+    if (rng.below(2) == 0) pins.push_back({rng.below(5), rng.below(2)});
+    const Graph graph = small.build();
+    const Machine machine = machine_of({"a", "b"}, 0, 1 + rng.below(2));
+    const Costs costs(graph, machine);
+    for (const Discipline discipline : kDisciplines) {
+      for (const Links links : {Links::free, Links::channels})
+        expect_optimum(Problem(costs, rules_with(discipline, links), pins),
+                       label(i, rules_with(discipline, links)));
+    }
+  }
+}
+
+TEST(AnExactSearch, StaysWithinMemory) {
+  Rng rng(3);
+  for (int i = 0; i < 100; ++i) {
+    SmallGraph small = random_small_graph(rng, 5);
+    for (int op = 0; op < 5; ++op) small.parameters.push_back(1 + rng.below(5));
+    std::vector<Device> devices(2);
+    for (Device& device : devices) {
+      device.name = device.type = "a";
+      device.memory = 6 + rng.below(6);  // sometimes too little for all
+    }
+    devices[1].name = "b";
+    const Graph graph = small.build();
+    const Machine machine("small", devices, std::vector<Link>(4));
+    const Costs costs(graph, machine);
+    for (const Discipline discipline : kDisciplines)
+      expect_optimum(Problem(costs, rules_of(discipline)), label(i, rules_of(discipline)));
+  }
+}
+
+TEST(AnExactSearch, FindsTheOptimumUnderPublishedTiesAndRandomQueues) {
+  Rng rng(4);
+  for (int i = 0; i < 100; ++i) {
+    const Graph graph = random_small_graph(rng, 6).build();
+    const Machine machine = machine_of({"a", "a"});
+    const Costs costs(graph, machine);
+    Rules published;
+    published.ties = Ties::published;
+    expect_optimum(Problem(costs, published), label(i, published));
+    Rules random = rules_of(Discipline::random);
+    random.seed = static_cast<std::uint64_t>(i);
+    expect_optimum(Problem(costs, random), label(i, random));
+  }
+}
+
+TEST(AnExactSearch, WaitsWhereWaitingPays) {
+  // Device 0 runs a (1) and then either the long c (10), which is ready at once, or b (2), which needs a
+  // tensor of a two-op chain and feeds the long tail d (10). All are pinned. Work-conserving: c starts at 1,
+  // b at 11, d ends at 23. Waiting for b's input from device 1 until 1 + 1: b ends at 4, d (device 1) at 14,
+  // c at 14.
+  const SmallGraph small{anywhere({1, 1, 2, 10, 10}), {{0, 1, 0}, {1, 2, 0}, {2, 4, 0}, {0, 3, 0}}};
+  const Graph graph = small.build();
+  const Machine machine = machine_of({"a", "a"});
+  const Costs costs(graph, machine);
+  const std::vector<Pin> pins = {{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 1}};
+  const auto best = [&](Discipline discipline) {
+    const Proposal proposal = exact(Problem(costs, rules_of(discipline), pins), no_deadline());
+    return *proposal.proven_bound;
+  };
+  EXPECT_EQ(best(Discipline::ordered), 14);
+  EXPECT_EQ(best(Discipline::priority), 23);
+  EXPECT_EQ(best(Discipline::fifo), 23);
+}
+
+// Layers of four ops, each reading two of the layer before: no bound is tight at once.
+SmallGraph layered_graph(OpId ops, std::uint64_t seed) {
+  Rng rng(seed);
+  SmallGraph graph;
+  for (OpId op = 0; op < ops; ++op) {
+    graph.times.push_back({{"*", 1.0 + rng.below(20)}});
+    if (op < 4) continue;
+    const OpId first = op - op % 4 - 4, a = rng.below(4), b = (a + 1 + rng.below(3)) % 4;
+    graph.edges.push_back({first + a, op, static_cast<Seconds>(rng.below(20))});
+    graph.edges.push_back({first + b, op, static_cast<Seconds>(rng.below(20))});
+  }
+  return graph;
+}
+
+TEST(AnExactSearch, StopsWithinItsBudgetAndSaysWhatItProved) {
+  const Graph graph = layered_graph(40, 1).build();
+  const Machine machine = machine_of({"a", "a", "a"});
+  const Costs costs(graph, machine);
+  for (const Discipline discipline : kDisciplines) {
+    const Problem problem(costs, rules_of(discipline));
+    MethodOptions options;
+    options.budget = Budget::for_evaluations(30'000);
+    const Proposal proposal = exact(problem, options);
+    const Seconds makespan = Simulator(problem).makespan(proposal.placement);
+    EXPECT_LE(proposal.evaluations, 30'001u);
+    EXPECT_GE(*proposal.proven_bound, lower_bound(problem).value);
+    EXPECT_LE(*proposal.proven_bound, makespan);
+    const Proposal again = exact(problem, options);
+    EXPECT_EQ(again.placement, proposal.placement);
+    EXPECT_EQ(again.proven_bound, proposal.proven_bound);
+  }
+}
+
+TEST(AnExactSearch, StopsWhenInterrupted) {
+  const Graph graph = layered_graph(40, 1).build();
+  const Machine machine = machine_of({"a", "a", "a"});
+  const Costs costs(graph, machine);
+  const std::atomic<bool> interrupted = true;
+  MethodOptions options;
+  options.budget = Budget::unlimited().with_interrupt(&interrupted);
+  const Problem problem(costs, rules_of(Discipline::ordered));
+  const Proposal proposal = exact(problem, options);
+  verify(problem, proposal.placement);
+  EXPECT_LT(proposal.evaluations, 1000u);
+}
+
+TEST(AnExactSearch, ClaimsNoBoundUnderNoise) {
+  const Graph graph = layered_graph(8, 1).build();
+  const Machine machine = machine_of({"a", "a"});
+  const Costs costs(graph, machine);
+  Rules rules;
+  rules.noise = 0.2;
+  EXPECT_FALSE(exact(Problem(costs, rules), no_deadline()).proven_bound.has_value());
+}
+
+}  // namespace
+}  // namespace doppler

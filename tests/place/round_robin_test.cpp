@@ -1,0 +1,34 @@
+#include "doppler/place/round_robin.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/place/world.h"
+
+namespace doppler {
+namespace {
+
+using test::World;
+
+TEST(RoundRobin, DealsOpsInTopologicalOrder) {
+  // 4 comes before 0, because 0 reads it: the order is 1 2 3 4 0.
+  const World world(test::graph_of({1, 1, 1, 1, 1}, {{4, 0}}), test::machine_of({"a", "a", "a"}));
+  EXPECT_EQ(round_robin(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{1, 0, 1, 2, 0}));
+}
+
+TEST(RoundRobin, PassesOverDevicesThatAreNotAllowedOrFull) {
+  GraphBuilder builder("weights");
+  for (const Bytes bytes : {10, 10, 10, 1, 1}) {
+    OpSpec op;
+    op.explicit_times["*"] = 1;
+    op.parameter_bytes = bytes;
+    builder.add_op(std::move(op));
+  }
+  // 0 is pinned to 1; then 2, 0; both full ops aside, 3 goes to 1 (11 bytes), 4 to 2 (11 bytes).
+  const World world(std::move(builder).build(), test::machine_of({"a", "a", "a"}, 11), {}, {{0, 1}});
+  const Placement placement = round_robin(world.problem, {}).placement;
+  EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{1, 2, 0, 1, 2}));
+  EXPECT_EQ(placement.cause_of_op.front(), Cause::pinned);
+}
+
+}  // namespace
+}  // namespace doppler

@@ -1,0 +1,55 @@
+#include "doppler/place/single.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/place/world.h"
+
+namespace doppler {
+namespace {
+
+using test::World;
+
+Graph two_ops_slow_and_fast(Bytes parameters = 0) {
+  GraphBuilder builder("two");
+  for (int i = 0; i < 2; ++i) {
+    OpSpec op;
+    op.explicit_times = {{"slow", 4}, {"fast", 1}};
+    op.parameter_bytes = parameters;
+    builder.add_op(std::move(op));
+  }
+  return std::move(builder).build();
+}
+
+TEST(Single, TakesTheFasterDevice) {
+  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
+  const Proposal proposal = single(world.problem, {});
+  EXPECT_EQ(proposal.placement.device_of_op, (std::vector<DeviceId>{1, 1}));
+  EXPECT_EQ(proposal.evaluations, 2u);
+  EXPECT_EQ(world.makespan(proposal), 2);
+}
+
+TEST(Single, LeavesPinnedOpsWhereTheyAre) {
+  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}});
+  const Placement placement = single(world.problem, {}).placement;
+  EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{0, 1}));
+  EXPECT_EQ(placement.cause_of_op, (std::vector<Cause>{Cause::pinned, Cause::chosen}));
+}
+
+TEST(Single, TakesTheSlowerDeviceIfTheFasterIsTooSmall) {
+  Device slow, fast;
+  slow.type = "slow";
+  fast.type = "fast";
+  fast.memory = 15;  // two ops have 20 bytes
+  const World world(two_ops_slow_and_fast(10), Machine("m", {slow, fast}, std::vector<Link>(4)));
+  EXPECT_EQ(single(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{0, 0}));
+}
+
+TEST(Single, AnswersWithoutABudget) {
+  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
+  MethodOptions options;
+  options.budget = Budget::for_time(0);
+  EXPECT_EQ(single(world.problem, options).evaluations, 1u);
+}
+
+}  // namespace
+}  // namespace doppler
