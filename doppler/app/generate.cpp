@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/options.h"
+#include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/native_json.h"
@@ -74,6 +75,7 @@ void add_generate(CLI::App& command) {
                    ->check(whole_number())
                    ->capture_default_str();
              });
+  add_program_families(*verb);
 }
 
 }  // namespace doppler

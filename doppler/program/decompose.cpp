@@ -66,23 +66,32 @@ class Problem {
     add_links();
   }
 
-  // The best boxes found when each resident byte costs `price` seconds.
-  std::vector<std::uint32_t> solve(double price) {
+  // The best boxes found when each resident byte costs `price` seconds, starting from `starts` and from the
+  // optimum of a spanning forest.
+  std::vector<std::uint32_t> solve(double price, std::vector<std::vector<std::uint32_t>> starts) {
     priced_.clear();
     for (std::uint32_t v = 0; v < exprs_.size(); ++v) {
       priced_.push_back(own_[v]);
       for (std::size_t c = 0; c < priced_[v].size(); ++c)
         priced_[v][c] += static_cast<float>(price * (*resident_[v])[c]);
     }
-    std::vector<std::uint32_t> choice = solve_spanning_forest();
-    double best = total(choice);
-    Rng rng(1);
-    constexpr int kPatience = 4;  // orders in a row that bring nothing
-    for (int idle = 0; idle < kPatience;) {
-      improve(choice, rng);
-      const double now = total(choice);
-      idle = now < best * (1 - 1e-9) ? 0 : idle + 1;
-      best = std::min(best, now);
+    starts.push_back(solve_spanning_forest());
+    double least = std::numeric_limits<double>::infinity();
+    std::vector<std::uint32_t> best;
+    for (std::vector<std::uint32_t>& choice : starts) {
+      descend(choice);
+      if (const double cost = total(choice); cost < least) least = cost, best = std::move(choice);
+    }
+    return best;
+  }
+
+  // The boxes of a plan, where it has one that is considered.
+  std::vector<std::uint32_t> choice_of(const Plan& plan) const {
+    std::vector<std::uint32_t> choice;
+    for (std::uint32_t v = 0; v < exprs_.size(); ++v) {
+      const auto found = std::find(boxes_[v]->begin(), boxes_[v]->end(), plan[exprs_[v]]);
+      choice.push_back(found == boxes_[v]->end() ? 0
+                                                 : static_cast<std::uint32_t>(found - boxes_[v]->begin()));
     }
     return choice;
   }
@@ -297,6 +306,18 @@ class Problem {
     return choice;
   }
 
+  void descend(std::vector<std::uint32_t>& choice) const {
+    double best = total(choice);
+    Rng rng(1);
+    constexpr int kPatience = 4;  // orders in a row that bring nothing
+    for (int idle = 0; idle < kPatience;) {
+      improve(choice, rng);
+      const double now = total(choice);
+      idle = now < best * (1 - 1e-9) ? 0 : idle + 1;
+      best = std::min(best, now);
+    }
+  }
+
   // Frees as many variables, in a random order, as induce a forest, and solves for them exactly.
   void improve(std::vector<std::uint32_t>& choice, Rng& rng) const {
     std::vector<std::uint32_t> order(exprs_.size());
@@ -397,7 +418,9 @@ class Problem {
 // Raises the price of resident bytes until they fit, then lowers it as far as they still do.
 Plan cheapest_that_fits(const Program& program, const DecomposeOptions& options) {
   Problem problem(program, options);
-  std::vector<std::uint32_t> choice = problem.solve(0);
+  std::vector<std::vector<std::uint32_t>> starts;
+  for (const Plan& plan : single_cut_plans(program, options.parts)) starts.push_back(problem.choice_of(plan));
+  std::vector<std::uint32_t> choice = problem.solve(0, std::move(starts));
   const double devices = static_cast<double>(options.devices > 0 ? options.devices : options.parts);
   const double capacity = static_cast<double>(options.speeds.memory) * devices;
   if (options.speeds.memory == 0 || problem.resident(choice) <= capacity) return problem.plan(choice);
@@ -407,14 +430,14 @@ Plan cheapest_that_fits(const Program& program, const DecomposeOptions& options)
                     format_bytes(static_cast<Bytes>(problem.least_resident())),
                     format_bytes(static_cast<Bytes>(capacity)), devices));
   double low = 0, high = 1 / options.speeds.memory_bytes_per_second / devices;
-  while (problem.resident(choice = problem.solve(high)) > capacity) {
+  while (problem.resident(choice = problem.solve(high, {choice})) > capacity) {
     low = high, high *= 4;
     if (high > 1e6) throw InfeasibleError("decompose: found no plan whose inputs fit; required more memory");
   }
   constexpr int kBisections = 5;
   for (int i = 0; i < kBisections; ++i) {
     const double middle = (low + high) / 2;
-    std::vector<std::uint32_t> other = problem.solve(middle);
+    std::vector<std::uint32_t> other = problem.solve(middle, {choice});
     const bool fits = problem.resident(other) <= capacity;
     (fits ? high : low) = middle;
     if (fits) choice = std::move(other);

@@ -37,9 +37,9 @@ PlanCost estimate(const Program& program, const Plan& plan, const DecomposeOptio
 //
 // Each expression is a variable whose values are the boxes with d | parts blocks; costs are per variable and
 // per edge. A spanning forest of the heaviest edges is solved exactly by dynamic programming, then induced
-// forests are solved exactly, with the rest fixed, until none improves. Exact on trees; a local optimum
-// elsewhere. Expressions with more than 256 boxes keep the 256 that would be cheapest if all their inputs
-// came cut to measure.
+// forests are solved exactly, with the rest fixed, until none improves; so too from the plans that cut a
+// single label throughout. Exact on trees; the best of these local optima elsewhere. Expressions with more
+// than 256 boxes keep the 256 that would be cheapest if all their inputs came cut to measure.
 std::vector<Decomposition> decompose(const Program& program, const DecomposeOptions& options);
 
 // The usual suspects. Data parallel cuts the first dimension of the first data input that has `parts`

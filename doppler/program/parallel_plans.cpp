@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doppler/program/decompose.h"
+#include "doppler/program/plan_cost.h"
 
 namespace doppler::program {
 namespace {
@@ -53,21 +53,27 @@ Plan propagate(const Program& program, std::vector<Dimension> cut, Index parts, 
   return plan;
 }
 
+bool is_data(const Node& node) {
+  const Input* input = node.as<Input>();
+  return input != nullptr && !input->weight;
+}
+
+Plan cut_along(const Program& program, ExprId input, std::size_t dimension, Index parts) {
+  std::vector<Dimension> cut(program.size());
+  cut[input] = dimension;
+  return propagate(program, std::move(cut), parts, [](const Node&) { return Dimension(); });
+}
+
 }  // namespace
 
 Plan data_parallel(const Program& program, Index parts) {
-  std::vector<Dimension> cut(program.size());
   for (ExprId id = 0; id < program.size(); ++id) {
     const Node& node = program.node(id);
-    const Input* input = node.as<Input>();
-    if (input == nullptr || input->weight) continue;
-    const auto wide =
-        std::find_if(node.shape.begin(), node.shape.end(), [&](Index size) { return size >= parts; });
-    if (wide == node.shape.end()) continue;
-    cut[id] = static_cast<std::size_t>(wide - node.shape.begin());
-    break;
+    if (!is_data(node)) continue;
+    for (std::size_t i = 0; i < node.shape.size(); ++i)
+      if (node.shape[i] >= parts) return cut_along(program, id, i, parts);
   }
-  return propagate(program, std::move(cut), parts, [](const Node&) { return Dimension(); });
+  return uncut(program);
 }
 
 Plan model_parallel(const Program& program, Index parts) {
@@ -84,6 +90,17 @@ Plan model_parallel(const Program& program, Index parts) {
     return std::nullopt;
   };
   return propagate(program, std::vector<Dimension>(program.size()), parts, weight_label);
+}
+
+std::vector<Plan> single_cut_plans(const Program& program, Index parts) {
+  std::vector<Plan> plans = {model_parallel(program, parts)};
+  for (ExprId id = 0; id < program.size(); ++id) {
+    if (!is_data(program.node(id)) || program.node(id).shape.empty()) continue;
+    for (std::size_t i = 0; i < program.node(id).shape.size(); ++i)
+      plans.push_back(cut_along(program, id, i, parts));
+    break;
+  }
+  return plans;
 }
 
 }  // namespace doppler::program

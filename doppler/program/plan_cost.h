@@ -44,6 +44,10 @@ class PlanCosts {
   std::vector<char> updated_;
 };
 
+// Plans with one cut label each, where the search may start: along every dimension of the first data input,
+// and model parallel.
+std::vector<Plan> single_cut_plans(const Program& program, Index parts);
+
 void operator+=(PlanCost& sum, const PlanCost& added);
 
 }  // namespace doppler::program

@@ -95,6 +95,18 @@ TEST(EinDecomp, BeatsDataParallelModelParallelAndThePublishedBoxesByItsOwnMeasur
   EXPECT_LT(found, estimate(p, published_plan(p, Family::llama_block, 8), options).seconds);
 }
 
+TEST(EinDecomp, FindsTheBatchWhereASearchFromOneForestEndsInTheSequence) {
+  Program p;
+  const Expr x = p.input("x", {8, 1024, 16, 64});
+  const auto project = [&](const char* name) {
+    return p.einsum("bshd,HEhd->bsHE", {x, p.weight(name, {16, 64, 16, 64})});
+  };
+  const Expr q = project("wq"), k = project("wk"), v = project("wv");
+  p.mark_output(attention(q, k, v, causal_mask(p, 1024, DType::f32)));
+  const DecomposeOptions options{.parts = 4};
+  EXPECT_LE(decompose(p, options)[0].cost.seconds, estimate(p, data_parallel(p, 4), options).seconds);
+}
+
 TEST(EinDecomp, CutsWeightsWhenTheyDoNotFit) {
   Program p;
   feed_forward(p, {.batch = 2048, .input = 512, .hidden = 2048, .output = 512, .layers = 6});
