@@ -61,13 +61,15 @@ std::string explanation(const ExplainOptions& options) {
   train_if_asked(*model.program, model.loss, options);
   const program::Program& program = *model.program;
   const program::Plan plan = make_plan(program, options, std::nullopt);
-  const program::Compiled compiled = program::compile(program, plan);
+  const program::LogicalPlan compiled = program::compile(program, plan).logical;
+  std::vector<program::TraId> roots = program::roots_of(compiled);
+  const program::LogicalPlan logical = program::rewrite(compiled, roots);
   const auto sites = static_cast<unsigned>(options.parts);
   std::string text = fmt::format("{}: {} expressions in at most {} blocks each, plan {}\n\n", options.path,
                                  program.size(), options.parts, options.plan);
   text += plan_table(program, plan) + "\nplans compared (estimate: no overlap between expressions)\n";
   text += comparison(program, options) + fmt::format("\nrelations on {} sites\n", sites);
-  return text + program::explain(compiled.logical, program::optimise(compiled.logical, sites));
+  return text + program::explain(logical, program::optimise(logical, sites));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -216,17 +217,18 @@ class Problem {
     return table;
   }
 
-  // Edges between the same two variables add up to one link; an edge of a variable with itself (an update
-  // reads the old weight) belongs to the variable.
-  void add_links() {
-    struct Edge {
-      std::uint32_t low, high;
-      bool reversed;  // the producer is `high`
-      std::size_t table;
-      double bytes;
-    };
+  // An edge between two variables, low < high, with the table of its costs.
+  struct Edge {
+    std::uint32_t low, high;
+    bool reversed;  // the producer is `high`
+    std::size_t table;
+    double bytes;
+  };
+
+  // All edges but those of a variable with itself (an update reads the old weight), which belong to the
+  // variable.
+  std::vector<Edge> collect_edges(std::vector<Row>& tables) {
     std::map<std::string, std::size_t> known;
-    std::vector<Row> tables;
     std::vector<Edge> edges;
     for (ExprId id = 0; id < program_.size(); ++id) {
       const Node& node = program_.node(id);
@@ -250,6 +252,13 @@ class Problem {
     std::stable_sort(edges.begin(), edges.end(), [](const Edge& x, const Edge& y) {
       return std::pair(x.low, x.high) < std::pair(y.low, y.high);
     });
+    return edges;
+  }
+
+  // Edges between the same two variables add up to one link.
+  void add_links() {
+    std::vector<Row> tables;
+    const std::vector<Edge> edges = collect_edges(tables);
     halves_.resize(exprs_.size());
     std::map<std::string, const Row*> sums;
     for (std::size_t i = 0; i < edges.size();) {
@@ -261,24 +270,25 @@ class Problem {
         key += fmt::format(" {}{}", edges[end].table, edges[end].reversed ? 'r' : 'f');
       }
       const auto [found, fresh] = sums.try_emplace(key, nullptr);
-      if (fresh) {
-        const std::size_t rows = own_[link.a].size(), columns = own_[link.b].size();
-        auto sum = std::make_unique<Row>(rows * columns, 0.0f);
-        for (; i < end; ++i)
-          for (std::size_t r = 0; r < rows; ++r)
-            for (std::size_t c = 0; c < columns; ++c)
-              (*sum)[r * columns + c] +=
-                  tables[edges[i].table][edges[i].reversed ? c * rows + r : r * columns + c];
-        found->second = sum.get();
-        link_tables_.push_back(std::move(sum));
-      }
-      i = end;
+      if (fresh) found->second = sum_of(link, std::span(edges).subspan(i, end - i), tables);
       link.table = found->second;
       const auto index = static_cast<std::uint32_t>(links_.size());
       halves_[link.a].push_back({index, link.b});
       halves_[link.b].push_back({index, link.a});
       links_.push_back(link);
+      i = end;
     }
+  }
+
+  const Row* sum_of(const Link& link, std::span<const Edge> edges, const std::vector<Row>& tables) {
+    const std::size_t rows = own_[link.a].size(), columns = own_[link.b].size();
+    auto sum = std::make_unique<Row>(rows * columns, 0.0f);
+    for (const Edge& edge : edges)
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c)
+          (*sum)[r * columns + c] += tables[edge.table][edge.reversed ? c * rows + r : r * columns + c];
+    link_tables_.push_back(std::move(sum));
+    return link_tables_.back().get();
   }
 
   float link_cost(const Link& link, std::uint32_t box_a, std::uint32_t box_b) const {

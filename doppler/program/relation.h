@@ -112,7 +112,9 @@ Relation cut_relation(const Dense& dense, const Box& box, const std::vector<std:
 // neighbouring transforms, filters and rekeys fuse; filters move below rekey, transform, aggregation and
 // join; linear transforms move below sums; a tile that undoes a concat, and the reverse, vanish. `root` is
 // updated.
-LogicalPlan rewrite(const LogicalPlan& plan, TraId& root);
+LogicalPlan rewrite(const LogicalPlan& plan, std::vector<TraId>& roots);
+// The operators that no other reads.
+std::vector<TraId> roots_of(const LogicalPlan& plan);
 
 std::string to_string(const LogicalOp& op);  // one line, without inputs
 

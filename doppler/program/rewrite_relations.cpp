@@ -23,19 +23,19 @@ std::optional<std::size_t> find_column(const LogicalOp& op, const std::string& n
 // nobody else reads the one below, or it would be computed twice.
 class Pass {
  public:
-  Pass(const LogicalPlan& plan, TraId root) : old_(plan), readers_(plan.size(), 0), moved_(plan.size(), 0) {
+  Pass(const LogicalPlan& plan, const std::vector<TraId>& roots)
+      : old_(plan), readers_(plan.size(), 0), moved_(plan.size(), 0) {
     std::vector<char> needed(plan.size(), 0);
-    needed[root] = 1;
-    for (TraId id = root + 1; id-- > 0;)
+    for (const TraId root : roots) needed[root] = 1, ++readers_[root];
+    for (TraId id = plan.size(); id-- > 0;)
       if (needed[id])
         for (const TraId input : plan.op(id).inputs) needed[input] = 1, ++readers_[input];
-    for (TraId id = 0; id <= root; ++id)
+    for (TraId id = 0; id < plan.size(); ++id)
       if (needed[id]) moved_[id] = rebuild(id);
-    root_ = moved_[root];
   }
 
   LogicalPlan take() { return std::move(new_); }
-  TraId root() const { return root_; }
+  TraId moved(TraId old) const { return moved_[old]; }
   bool changed() const { return changed_; }
 
  private:
@@ -137,20 +137,29 @@ class Pass {
   LogicalPlan new_;
   std::vector<int> readers_;
   std::vector<TraId> moved_;
-  TraId root_ = 0;
   bool changed_ = false;
 };
 
 }  // namespace
 
-LogicalPlan rewrite(const LogicalPlan& plan, TraId& root) {
+LogicalPlan rewrite(const LogicalPlan& plan, std::vector<TraId>& roots) {
   LogicalPlan current = plan;
   while (true) {
-    Pass pass(current, root);
-    root = pass.root();
+    Pass pass(current, roots);
+    for (TraId& root : roots) root = pass.moved(root);
     current = pass.take();
     if (!pass.changed()) return current;
   }
+}
+
+std::vector<TraId> roots_of(const LogicalPlan& plan) {
+  std::vector<char> read(plan.size(), 0);
+  for (TraId id = 0; id < plan.size(); ++id)
+    for (const TraId input : plan.op(id).inputs) read[input] = 1;
+  std::vector<TraId> roots;
+  for (TraId id = 0; id < plan.size(); ++id)
+    if (!read[id]) roots.push_back(id);
+  return roots;
 }
 
 }  // namespace doppler::program

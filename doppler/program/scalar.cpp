@@ -1,6 +1,7 @@
 #include "doppler/program/scalar.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -217,8 +218,10 @@ DType Scalar::dtype(std::span<const DType> arguments) const {
 }
 
 Complex Scalar::evaluate(std::span<const Complex> arguments, const Variables& variables) const {
-  thread_local std::vector<Complex> values;  // scratch: the reference evaluator calls this once per element
-  values.resize(code_.size());
+  constexpr std::size_t kUsualLength = 64;  // up to this, evaluating one element allocates nothing
+  std::array<Complex, kUsualLength> few;
+  std::vector<Complex> many(code_.size() > kUsualLength ? code_.size() : 0);
+  Complex* const values = many.empty() ? few.data() : many.data();
   for (std::size_t n = 0; n < code_.size(); ++n) {
     const Instruction& i = code_[n];
     const auto in = [&](std::size_t k) { return values[i.in[k]]; };
@@ -265,7 +268,7 @@ Complex Scalar::evaluate(std::span<const Complex> arguments, const Variables& va
         break;
     }
   }
-  return values.back();
+  return values[code_.size() - 1];
 }
 
 std::string Scalar::to_string(std::span<const std::string> names) const {

@@ -1,8 +1,8 @@
 #include "doppler/program/autodiff.h"
 
 #include "doppler/program/decompose.h"
-#include "doppler/program/workloads.h"
 #include "tests/program/random_program.h"
+#include "tests/program/tiny_llama.h"
 
 namespace doppler::program {
 namespace {
@@ -128,12 +128,7 @@ TEST(AutoDiff, IsRightForATwoLayerPerceptron) {
 
 TEST(AutoDiff, IsRightForAWholeLlama) {
   Program p;
-  LlamaOptions options;
-  options.width = 8;
-  options.heads = 2;
-  options.hidden = 5;
-  options.vocabulary = 3;
-  options.sequence = 3;
+  LlamaOptions options = tiny_llama();
   options.train = true;
   llama(p, options);
   const Expr loss = p.expr(p.outputs()[0]);
@@ -190,12 +185,7 @@ TEST(ATrainingStep, OfAdamMovesEveryWeightByTheRateAtFirst) {
 
 TEST(ATrainingStep, RunsBlockByBlockLikeTheReference) {
   Program p;
-  LlamaOptions options;
-  options.width = 16;
-  options.heads = 4;
-  options.hidden = 8;
-  options.vocabulary = 8;
-  options.sequence = 4;
+  LlamaOptions options = tiny_llama();
   options.train = true;
   llama(p, options);
   add_training_step(p.expr(p.outputs()[0]), Optimizer::adam);

@@ -171,7 +171,9 @@ class ARewrite : public testing::Test {
   // Rewrites the plan at `root`, compares the results and returns the new plan's kinds from the root's chain.
   std::vector<LogicalOp::Kind> rewritten(TraId root) {
     const Relation expected = evaluate(plan, sources)[root];
-    const LogicalPlan better = rewrite(plan, root);
+    std::vector<TraId> roots = {root};
+    const LogicalPlan better = rewrite(plan, roots);
+    root = roots[0];
     std::map<std::string, Relation> present = sources;
     expect_equal(evaluate(better, present)[root], expected, "rewrite");
     std::vector<LogicalOp::Kind> kinds;
