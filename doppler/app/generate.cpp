@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/options.h"
+#include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/native_json.h"
@@ -66,6 +67,7 @@ void add_generate(CLI::App& command) {
         family.add_option("--width", options.width, "Branches per block")->check(whole_number())->capture_default_str();
         family.add_option("--depth", options.depth, "Ops per branch")->check(whole_number())->capture_default_str();
       });
+  add_program_families(*verb);
 }
 
 }  // namespace doppler

@@ -187,7 +187,8 @@ void run_info(const InfoOptions& options) {
 void add_info(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("info", "Describe a graph, and its lower bound on a machine");
   auto options = std::make_shared<InfoOptions>();
-  verb->add_option("graph", options->graph, "A graph in any format of docs/formats.md; - is standard input")
+  verb->add_option("graph", options->graph,
+                   "A graph in any format of docs/formats.md, or a program (.ein); - is standard input")
       ->required();
   add_machine_flag(*verb, *options, false);
   verb->add_option("--dot", options->dot, "The graph for Graphviz")->type_name("FILE");

@@ -51,6 +51,8 @@ int main_with_errors_as_codes(int argc, char** argv) {
   add_compare(command);
   add_simulate(command);
   add_generate(command);
+  add_lower(command);
+  add_explain(command);
   watch_for_interrupt();
   try {
     run(command, std::vector<std::string>(argv + 1, argv + argc));

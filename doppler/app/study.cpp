@@ -1,7 +1,9 @@
 #include "doppler/app/study.h"
 
 #include "doppler/app/console.h"
+#include "doppler/app/programs.h"
 #include "doppler/base/error.h"
+#include "doppler/base/file.h"
 #include "doppler/report/summary.h"
 
 namespace doppler {
@@ -21,7 +23,9 @@ std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const st
 }  // namespace
 
 LoadedGraph load_graph(const std::string& path, const Options& options) {
-  LoadedGraph loaded = read_graph(path, {.repair = options.repair});
+  const std::string content = read_file(path);
+  if (program::looks_like_ein(content)) return lower_for(path, content, options.machine);
+  LoadedGraph loaded = parse_graph(path, content, {.repair = options.repair});
   if (!options.quiet)
     for (const std::string& warning : loaded.warnings) complain("warning: " + warning);
   return loaded;

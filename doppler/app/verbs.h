@@ -10,5 +10,7 @@ void add_place(CLI::App& command);
 void add_compare(CLI::App& command);
 void add_simulate(CLI::App& command);
 void add_generate(CLI::App& command);
+void add_lower(CLI::App& command);
+void add_explain(CLI::App& command);
 
 }  // namespace doppler

@@ -22,6 +22,7 @@ constexpr unsigned kChains = 4;    // a constant, so that results do not depend 
 constexpr double kHottest = 3e-2;  // start temperatures, relative to the makespan
 constexpr double kCoolest = 2e-3;
 constexpr double kCooling = 100;            // from the start of a pass to its end
+constexpr double kDescent = 0.9;            // from this part of a pass on nothing worse is accepted
 constexpr std::uint64_t kStepsPerOp = 400;  // of a pass
 constexpr std::uint64_t kLongPass = 4;      // every fourth pass or so is longer by this factor
 constexpr double kFewStepsPerOp = 20;       // with fewer, a pass starts cooler: it cannot cross barriers anyway
@@ -171,7 +172,7 @@ class Chain {
           progress = std::max(progress, time_used);
         }
         if (progress >= 1) return;
-        temperature = scale * std::pow(kCooling, -progress);
+        temperature = progress < kDescent ? scale * std::pow(kCooling, -progress) : 0;
       }
       if (!state_.move(rng_)) {
         ++idle_moves_;

@@ -33,7 +33,7 @@ TEST(AMachine, RefusesDevicesThatMakeNoSense) {
   expect_refused({device("")}, {}, "machine 'm': a device has no name; required one");
   Device broken = device("a");
   broken.slots = 0;
-  expect_refused({broken}, {}, "machine 'm': device 'a': slots is 0; required at least 1");
+  expect_refused({broken}, {}, "machine 'm': device 'a': slots is 0; required between 1 and 4096");
   broken = device("a");
   broken.overhead = -1;
   expect_refused({broken}, {}, "machine 'm': device 'a': overhead is -1; required a finite number, not negative");
@@ -50,7 +50,7 @@ TEST(AMachine, RefusesLinksThatMakeNoSense) {
   expect_refused(two, link, "machine 'm': link 'a' to 'b': latency is inf; required a finite number, not negative");
   link = Link();
   link.channels = 0;
-  expect_refused(two, link, "machine 'm': link 'a' to 'b': channels is 0; required at least 1");
+  expect_refused(two, link, "machine 'm': link 'a' to 'b': channels is 0; required between 1 and 4096");
 }
 
 TEST(AMachine, FindsDevicesByNameAndByIndex) {

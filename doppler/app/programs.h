@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "doppler/app/options.h"
+#include "doppler/graph/formats/read_graph.h"
+#include "doppler/machine/machine.h"
+#include "doppler/program/autodiff.h"
+#include "doppler/program/decompose.h"
+#include "doppler/program/ein_text.h"
+#include "doppler/program/workloads.h"
+
+namespace doppler {
+
+// How a program becomes a graph: the flags that `lower`, `explain` and the program families of `generate`
+// share.
+struct ProgramOptions {
+  std::uint32_t parts = 4;
+  std::string plan = "eindecomp";
+  std::string costs = "per-block";
+  std::string train;    // empty: no training step
+  std::string machine;  // empty: the default of program::Speeds
+  std::string output = "-";
+};
+void add_program_flags(CLI::App& verb, ProgramOptions& options);
+void add_lowering_flags(CLI::App& verb, ProgramOptions& options);  // --costs -o
+
+// The first device and its link to the second. Throws InputError if the machine has no compute rates.
+program::Speeds speeds_of(const Machine& machine);
+program::DecomposeOptions decompose_options(const ProgramOptions& options);
+
+// The plan that --plan names. `family` is what published boxes are known for; none for programs of users.
+program::Plan make_plan(const program::Program& program, const ProgramOptions& options,
+                        std::optional<program::Family> family);
+// Adds the training step if one is asked for. Throws InputError without a loss.
+void train_if_asked(program::Program& program, std::optional<program::ExprId> loss, const ProgramOptions& options);
+// Cuts, lowers and writes.
+void write_lowered(const program::Program& program, const program::Plan& plan, const std::string& title,
+                   const ProgramOptions& options);
+
+program::EinProgram read_ein(const std::string& path);
+// A program given where a graph is expected: one part per device, or one part without a machine.
+LoadedGraph lower_for(const std::string& where, const std::string& text, const std::string& machine);
+
+// Adds chainmm, ffnn, llama-block, llama-layer and llama to `generate`.
+void add_program_families(CLI::App& generate);
+
+}  // namespace doppler

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "doppler/program/workloads.h"
+
+namespace doppler::program {
+
+// Small enough for the dense reference; every size is different where it can be.
+inline LlamaOptions tiny_llama() {
+  LlamaOptions options;
+  options.width = 8;
+  options.heads = 2;
+  options.hidden = 6;
+  options.vocabulary = 5;
+  options.sequence = 3;
+  return options;
+}
+
+}  // namespace doppler::program
