@@ -72,13 +72,29 @@ class PublishedEngine {
       while (!nothing_due()) happen<Uniform>(now_[now_head_++], device_of_op, recorder);
       if (ends_.empty() && arrivals_.empty()) return time_;
       now_head_ = now_tail_ = 0;
+      time_ = std::min(ends_.top_time(), arrivals_.top_time());
+      // Mostly a single event is due, and needs no line.
+      if (arrivals_.top_time() > time_) {
+        const Event event(ends_.pop().payload);
+        if (ends_.top_time() > time_) {
+          end<Uniform>(event.op(), device_of_op, recorder);
+          continue;
+        }
+        announce_now(event);
+      } else if (ends_.top_time() > time_) {
+        const Event event(arrivals_.pop().payload);
+        if (arrivals_.top_time() > time_) {
+          ready<Uniform>(event.op(), device_of_op[event.op()], recorder);
+          continue;
+        }
+        announce_now(event);
+      }
       collect_due();
     }
   }
 
-  // Moves the clock to the next event and lines up all that is due then, by announcement number.
+  // Lines up what is due now, by announcement number.
   void collect_due() {
-    time_ = std::min(ends_.top_time(), arrivals_.top_time());
     while (ends_.top_time() == time_) {
       while (arrivals_.top_time() == time_ && arrivals_.top_id() < ends_.top_id())
         announce_now(Event(arrivals_.pop().payload));
@@ -93,18 +109,23 @@ class PublishedEngine {
     if (event.kind() == Kind::ready) {
       ready<Uniform>(op, device_of_op[op], recorder);
     } else if (event.kind() == Kind::end) {
-      DeviceState& device = devices_[device_of_op[op]];
-      device.busy = false;
-      if (!device.queue_empty) start<Uniform>(dequeue(device), device_of_op[op], recorder);
-      if (nothing_due()) {
-        finish<Uniform>(op, device_of_op, recorder);
-      } else {
-        announce_now({Kind::finish, op});
-      }
+      end<Uniform>(op, device_of_op, recorder);
     } else if (event.kind() == Kind::arrive) {
       announce_now({Kind::ready, op});
     } else {
       finish<Uniform>(op, device_of_op, recorder);
+    }
+  }
+
+  template <bool Uniform, typename Recorder>
+  [[gnu::always_inline]] void end(OpId op, const DeviceId* device_of_op, Recorder& recorder) {
+    DeviceState& device = devices_[device_of_op[op]];
+    device.busy = false;
+    if (!device.queue_empty) start<Uniform>(dequeue(device), device_of_op[op], recorder);
+    if (nothing_due()) {
+      finish<Uniform>(op, device_of_op, recorder);
+    } else {
+      announce_now({Kind::finish, op});
     }
   }
 
