@@ -209,13 +209,20 @@ TEST(AnExactSearch, ProvesThePublishedChainOptimal) {
   const Costs costs(loaded.graph, machine);
   for (const Discipline discipline : kDisciplines) {
     const Problem problem(costs, rules_of(discipline));
-    MethodOptions options;
-    options.budget = Budget::for_evaluations(200'000);
-    options.seed = 2;  // some seeds stop one op short of a perfect balance, at 1200.08e10
-    const Proposal proposal = exact(problem, options);
-    // All work on four devices without a gap: 4800.28e10 / 4.
-    EXPECT_EQ(Simulator(problem).makespan(proposal.placement), 1200.07e10) << to_string(discipline);
-    EXPECT_EQ(*proposal.proven_bound, 1200.07e10) << to_string(discipline);
+    // Known weakness: some seeds stop an op or two short of the perfect balance; their bound must still be right.
+    int proofs = 0;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      MethodOptions options;
+      options.budget = Budget::for_evaluations(200'000);
+      options.seed = seed;
+      const Proposal proposal = exact(problem, options);
+      // All work on four devices without a gap: 4800.28e10 / 4.
+      EXPECT_EQ(*proposal.proven_bound, 1200.07e10) << to_string(discipline);
+      const Seconds makespan = Simulator(problem).makespan(proposal.placement);
+      EXPECT_GE(makespan, 1200.07e10) << to_string(discipline);
+      proofs += makespan == 1200.07e10;
+    }
+    EXPECT_GE(proofs, 2) << to_string(discipline);
   }
 }
 
