@@ -1,0 +1,97 @@
+#include "doppler/learn/learner.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace doppler {
+
+Learner::Learner(Network<float>& network, const LearnerOptions& options)
+    : network_(network), options_(options), adam_(network.parameters().size()), makespans_(options.batch) {
+  for (std::size_t i = 0; i < options.batch; ++i)
+    rollouts_.emplace_back(network.device_features(), network.head_shape(), true);
+}
+
+void Learner::prepare(const Task& task) {
+  network_.embed(task.input(), {}, embedding_);
+  gradient_.resize(task.input().op_count(), network_.head_shape().width);
+  gradient_.fill_zero();
+}
+
+double Learner::finish(double rate) {
+  network_.backward(gradient_);
+  return adam_.step(network_.parameters(), network_.gradients(), rate, options_.largest_gradient);
+}
+
+void Learner::follow(const Elite& elite, double weight) {
+  Rollout<float>& rollout = rollouts_.front();
+  rollout.follow(embedding_, network_.head(), elite.order, elite.device_of_op);
+  rollout.backward(network_.head(), {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, 0}, gradient_,
+                   network_.head_gradient());
+}
+
+UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate, Rng rng) {
+  prepare(task);
+  UpdateReport report;
+  const double ops = task.input().op_count(), weight = 1 / (static_cast<double>(options_.batch) * ops);
+  Rollout<float>& rollout = rollouts_.front();
+  rollout.bind(task.input());
+  for (std::size_t i = 0; i < options_.batch; ++i) {
+    rollout.imitate(embedding_, network_.head(), teacher, rng);
+    rollout.backward(network_.head(), {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, 0}, gradient_,
+                     network_.head_gradient());
+    report.entropy += rollout.entropy() / static_cast<double>(options_.batch);
+    report.sel_agreement += rollout.sel_agreement() / static_cast<double>(options_.batch);
+    report.plc_agreement += rollout.plc_agreement() / static_cast<double>(options_.batch);
+  }
+  report.gradient_norm = finish(rate);
+  return report;
+}
+
+UpdateReport Learner::follow_elite(const Task& task, double rate, Rng rng) {
+  prepare(task);
+  rollouts_.front().bind(task.input());
+  const auto& elites = task.elites();
+  follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], 1.0 / task.input().op_count());
+  UpdateReport report;
+  report.entropy = rollouts_.front().entropy();
+  report.gradient_norm = finish(rate);
+  return report;
+}
+
+UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng) {
+  prepare(task);
+  UpdateReport report;
+  const auto batch = static_cast<double>(options_.batch);
+  const double ops = task.input().op_count();
+  report.best = Costs::kNever;
+  for (std::size_t i = 0; i < options_.batch; ++i) {
+    Rollout<float>& rollout = rollouts_[i];
+    rollout.bind(task.input());
+    rollout.act(embedding_, network_.head(), Deciding::sampled, rng);
+    makespans_[i] = task.evaluate(rollout.device_of_op(), rollout.order());
+    report.mean += makespans_[i] / batch;
+    report.best = std::min(report.best, makespans_[i]);
+    report.entropy += rollout.entropy() / batch;
+  }
+  double variance = 0;
+  for (const Seconds makespan : makespans_) variance += (makespan - report.mean) * (makespan - report.mean) / batch;
+  // Equal makespans have no advantage over one another, whatever rounding says.
+  const double scale = std::sqrt(variance) + 1e-4 * report.mean;
+  for (std::size_t i = 0; i < options_.batch; ++i) {
+    // batch / (batch − 1): the mean of the others is the baseline.
+    const double advantage = std::clamp((report.mean - makespans_[i]) / scale * batch / (batch - 1),
+                                        -options_.largest_advantage, options_.largest_advantage);
+    const double weight = advantage / (batch * ops);
+    rollouts_[i].backward(network_.head(),
+                          {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, entropy / (batch * ops)},
+                          gradient_, network_.head_gradient());
+  }
+  if (options_.self_imitation > 0 && !task.elites().empty()) {
+    const auto& elites = task.elites();
+    follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], options_.self_imitation / ops);
+  }
+  report.gradient_norm = finish(rate);
+  return report;
+}
+
+}  // namespace doppler

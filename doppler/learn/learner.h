@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "doppler/learn/adam.h"
+#include "doppler/learn/rollout.h"
+#include "doppler/learn/task.h"
+
+namespace doppler {
+
+struct LearnerOptions {
+  std::size_t batch = 16;                   // rollouts per update
+  double largest_advantage = 3;             // in standard deviations
+  double largest_gradient = 0.5;            // norm
+  double self_imitation = 0.1;              // weight of one elite per update against the batch
+  bool train_sel = true, train_plc = true;  // off: that policy stays as it is, for ablations
+};
+
+struct UpdateReport {
+  Seconds mean = 0, best = 0;                   // of the batch; imitation: 0
+  double entropy = 0;                           // per step
+  double sel_agreement = 0, plc_agreement = 0;  // imitation: with the teacher
+  double gradient_norm = 0;
+};
+
+// The update rules, each one graph and one optimiser step. One embedding serves the whole batch.
+class Learner {
+ public:
+  Learner(Network<float>& network, const LearnerOptions& options);
+
+  // Stage I: imitation of a rule on the states that the learner itself visits (DAgger).
+  UpdateReport imitate(const Task& task, TeacherRule teacher, double rate, Rng rng);
+  // Stage I with a placement as the teacher: the task's elites.
+  UpdateReport follow_elite(const Task& task, double rate, Rng rng);
+  // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite.
+  UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
+
+  Adam& optimiser() { return adam_; }
+
+ private:
+  void prepare(const Task& task);
+  void follow(const Elite& elite, double weight);
+  double finish(double rate);
+
+  Network<float>& network_;
+  LearnerOptions options_;
+  Adam adam_;
+  Embedding<float> embedding_, gradient_;
+  std::vector<Rollout<float>> rollouts_;
+  std::vector<Seconds> makespans_;
+};
+
+}  // namespace doppler

@@ -1,0 +1,61 @@
+#include "doppler/learn/task.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace doppler {
+
+Task::Task(std::string name, const Problem& problem, std::unique_ptr<Oracle> oracle, Seconds bound)
+    : name_(std::move(name)),
+      problem_(&problem),
+      input_(problem),
+      oracle_(std::move(oracle)),
+      simulator_(problem),
+      bound_(bound),
+      ranked_(!problem.rules().bulk_synchronous && (problem.rules().discipline == Discipline::priority ||
+                                                    problem.rules().discipline == Discipline::ordered)) {
+  current_.device_of_op.resize(problem.op_count());
+  if (ranked_) current_.priority.resize(problem.op_count());
+}
+
+Seconds Task::evaluate(std::span<const DeviceId> device_of_op, std::span<const OpId> order) {
+  std::copy(device_of_op.begin(), device_of_op.end(), current_.device_of_op.begin());
+  if (ranked_)
+    for (std::uint32_t rank = 0; rank < order.size(); ++rank) current_.priority[order[rank]] = rank;
+  ++evaluations_;
+  const Seconds makespan = oracle_->evaluate(current_);
+  if (worth_keeping(makespan)) consider(current_, makespan);
+  return makespan;
+}
+
+bool Task::worth_keeping(Seconds makespan) const {
+  if (elites_.size() == kElites && makespan >= elites_.back().makespan) return false;
+  return std::none_of(elites_.begin(), elites_.end(), [&](const Elite& elite) { return elite.makespan == makespan; });
+}
+
+void Task::consider(const Placement& placement, Seconds makespan) {
+  if (!worth_keeping(makespan)) return;
+  const Timeline timeline = simulator_.simulate(placement);
+  if (!timeline.feasible()) return;
+  Elite elite{makespan, {}, placement.device_of_op};
+  // Executions are sorted by start; of two ops that start together one may be the other's input (zero costs), so the
+  // topological position decides.
+  std::vector<Seconds> start(problem_->op_count());
+  for (const Timeline::Execution& execution : timeline.executions) start[execution.op] = execution.start;
+  const auto topological = problem_->graph().topological_order();
+  elite.order.assign(topological.begin(), topological.end());
+  std::stable_sort(elite.order.begin(), elite.order.end(), [&](OpId a, OpId b) { return start[a] < start[b]; });
+  const auto at = std::upper_bound(elites_.begin(), elites_.end(), makespan,
+                                   [](Seconds value, const Elite& other) { return value < other.makespan; });
+  if (at == elites_.begin()) best_ = placement;
+  elites_.insert(at, std::move(elite));
+  if (elites_.size() > kElites) elites_.pop_back();
+}
+
+void Task::restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations) {
+  best_ = std::move(best);
+  elites_ = std::move(elites);
+  evaluations_ = evaluations;
+}
+
+}  // namespace doppler
