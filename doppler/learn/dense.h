@@ -54,7 +54,9 @@ class Block {
   }
 
  private:
-  [[gnu::always_inline]] static Lanes at(const Real* x, std::size_t i) { return reinterpret_cast<const Lanes*>(x)[i]; }
+  [[gnu::always_inline]] static const Lanes& at(const Real* x, std::size_t i) {
+    return reinterpret_cast<const Lanes*>(x)[i];
+  }
   template <typename Step>
   [[gnu::always_inline]] void combine(const Block& x, Step step) {
     step(a_, x.a_), step(b_, x.b_), step(c_, x.c_), step(d_, x.d_);
