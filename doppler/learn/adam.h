@@ -18,6 +18,8 @@ class Adam {
   // What a checkpoint keeps.
   std::span<float> mean() { return mean_; }
   std::span<float> square() { return square_; }
+  std::span<const float> mean() const { return mean_; }
+  std::span<const float> square() const { return square_; }
   std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 

@@ -7,7 +7,7 @@ namespace doppler {
 
 Learner::Learner(Network<float>& network, const LearnerOptions& options)
     : network_(network), options_(options), adam_(network.parameters().size()), makespans_(options.batch) {
-  for (std::size_t i = 0; i < options.batch; ++i)
+  for (std::size_t i = 0; i <= options.batch; ++i)
     rollouts_.emplace_back(network.device_features(), network.head_shape(), true);
 }
 
@@ -22,8 +22,9 @@ double Learner::finish(double rate) {
   return adam_.step(network_.parameters(), network_.gradients(), rate, options_.largest_gradient);
 }
 
-void Learner::follow(const Elite& elite, double weight) {
-  Rollout<float>& rollout = rollouts_.front();
+void Learner::follow(const Task& task, const Elite& elite, double weight) {
+  Rollout<float>& rollout = rollouts_.back();
+  rollout.bind(task.input());
   rollout.follow(embedding_, network_.head(), elite.order, elite.device_of_op);
   rollout.backward(network_.head(), {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, 0}, gradient_,
                    network_.head_gradient());
@@ -33,7 +34,7 @@ UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate
   prepare(task);
   UpdateReport report;
   const double ops = task.input().op_count(), weight = 1 / (static_cast<double>(options_.batch) * ops);
-  Rollout<float>& rollout = rollouts_.front();
+  Rollout<float>& rollout = rollouts_.back();
   rollout.bind(task.input());
   for (std::size_t i = 0; i < options_.batch; ++i) {
     rollout.imitate(embedding_, network_.head(), teacher, rng);
@@ -49,11 +50,10 @@ UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate
 
 UpdateReport Learner::follow_elite(const Task& task, double rate, Rng rng) {
   prepare(task);
-  rollouts_.front().bind(task.input());
   const auto& elites = task.elites();
-  follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], 1.0 / task.input().op_count());
+  follow(task, elites[rng.below(static_cast<std::uint32_t>(elites.size()))], 1.0 / task.input().op_count());
   UpdateReport report;
-  report.entropy = rollouts_.front().entropy();
+  report.entropy = rollouts_.back().entropy();
   report.gradient_norm = finish(rate);
   return report;
 }
@@ -88,10 +88,19 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
   }
   if (options_.self_imitation > 0 && !task.elites().empty()) {
     const auto& elites = task.elites();
-    follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], options_.self_imitation / ops);
+    follow(task, elites[rng.below(static_cast<std::uint32_t>(elites.size()))], options_.self_imitation / ops);
   }
   report.gradient_norm = finish(rate);
   return report;
+}
+
+Placement Learner::best_of_batch() const {
+  const auto best = std::min_element(makespans_.begin(), makespans_.end()) - makespans_.begin();
+  const Rollout<float>& rollout = rollouts_[static_cast<std::size_t>(best)];
+  Placement placement;
+  placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
+  placement.priority = ranks_from_order({rollout.order().begin(), rollout.order().end()});
+  return placement;
 }
 
 }  // namespace doppler

@@ -36,18 +36,22 @@ class Learner {
   // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 
+  // Of the last reinforce().
+  Placement best_of_batch() const;
+
   Adam& optimiser() { return adam_; }
+  const Adam& optimiser() const { return adam_; }
 
  private:
   void prepare(const Task& task);
-  void follow(const Elite& elite, double weight);
+  void follow(const Task& task, const Elite& elite, double weight);
   double finish(double rate);
 
   Network<float>& network_;
   LearnerOptions options_;
   Adam adam_;
   Embedding<float> embedding_, gradient_;
-  std::vector<Rollout<float>> rollouts_;
+  std::vector<Rollout<float>> rollouts_;  // the batch, and one for imitation
   std::vector<Seconds> makespans_;
 };
 

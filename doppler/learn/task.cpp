@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "doppler/sim/bounds.h"
+
 namespace doppler {
 
 Task::Task(std::string name, const Problem& problem, std::unique_ptr<Oracle> oracle, Seconds bound)
@@ -22,9 +24,13 @@ Seconds Task::evaluate(std::span<const DeviceId> device_of_op, std::span<const O
   std::copy(device_of_op.begin(), device_of_op.end(), current_.device_of_op.begin());
   if (ranked_)
     for (std::uint32_t rank = 0; rank < order.size(); ++rank) current_.priority[order[rank]] = rank;
+  return evaluate(current_);
+}
+
+Seconds Task::evaluate(const Placement& placement) {
   ++evaluations_;
-  const Seconds makespan = oracle_->evaluate(current_);
-  if (worth_keeping(makespan)) consider(current_, makespan);
+  const Seconds makespan = oracle_->evaluate(placement);
+  if (worth_keeping(makespan)) keep(placement, makespan);
   return makespan;
 }
 
@@ -33,8 +39,7 @@ bool Task::worth_keeping(Seconds makespan) const {
   return std::none_of(elites_.begin(), elites_.end(), [&](const Elite& elite) { return elite.makespan == makespan; });
 }
 
-void Task::consider(const Placement& placement, Seconds makespan) {
-  if (!worth_keeping(makespan)) return;
+void Task::keep(const Placement& placement, Seconds makespan) {
   const Timeline timeline = simulator_.simulate(placement);
   if (!timeline.feasible()) return;
   Elite elite{makespan, {}, placement.device_of_op};
@@ -51,6 +56,14 @@ void Task::consider(const Placement& placement, Seconds makespan) {
   elites_.insert(at, std::move(elite));
   if (elites_.size() > kElites) elites_.pop_back();
 }
+
+OwnedTask::OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded)
+    : graph_(std::move(graph)),
+      machine_(std::move(machine)),
+      costs_(graph_, machine_),
+      problem_(costs_, rules),
+      task_(std::move(name), problem_, std::make_unique<SimulatorOracle>(problem_),
+            bounded ? lower_bound(problem_).value : 0) {}
 
 void Task::restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations) {
   best_ = std::move(best);

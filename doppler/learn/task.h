@@ -32,8 +32,7 @@ class Task {
   // Evaluates a placement (devices, and the order as priorities where the discipline reads them) and keeps it if it is
   // one of the best and fits in memory.
   Seconds evaluate(std::span<const DeviceId> device_of_op, std::span<const OpId> order);
-  // The same for a placement whose time is known.
-  void consider(const Placement& placement, Seconds makespan);
+  Seconds evaluate(const Placement& placement);
 
   // The best so far; feasible. Infinity: none.
   const Placement& best() const { return best_; }
@@ -47,6 +46,7 @@ class Task {
 
  private:
   bool worth_keeping(Seconds makespan) const;
+  void keep(const Placement& placement, Seconds makespan);
 
   std::string name_;
   const Problem* problem_;
@@ -58,6 +58,26 @@ class Task {
   std::uint64_t evaluations_ = 0;
   Placement current_, best_;
   std::vector<Elite> elites_;
+};
+
+// A task with everything it refers to, with the simulator as its oracle.
+class OwnedTask {
+ public:
+  // The lower bound is computed if asked for: it takes longer than a few updates.
+  OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded);
+  OwnedTask(const OwnedTask&) = delete;
+  OwnedTask& operator=(const OwnedTask&) = delete;
+
+  Task& task() { return task_; }
+  const Task& task() const { return task_; }
+  const Problem& problem() const { return problem_; }
+
+ private:
+  Graph graph_;
+  Machine machine_;
+  Costs costs_;
+  Problem problem_;
+  Task task_;
 };
 
 }  // namespace doppler

@@ -53,6 +53,8 @@ std::string_view to_string(Cause cause) {
       return "memory";
     case Cause::search:
       return "search";
+    case Cause::policy:
+      return "policy";
   }
   throw InternalError("unknown cause");
 }

@@ -23,6 +23,7 @@ enum class Cause : std::uint8_t {
   fill_order,       // devices filled one after the other
   memory,           // the preferred device was full
   search,           // a search kept this move
+  policy,           // a learned policy chose it
 };
 std::string_view to_string(Cause cause);
 

@@ -1,0 +1,275 @@
+#include "doppler/learn/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/base/error.h"
+#include "doppler/learn/expert.h"
+#include "doppler/place/critical_path.h"
+#include "doppler/place/etf.h"
+#include "doppler/place/heft.h"
+#include "doppler/place/metis.h"
+
+namespace doppler {
+namespace {
+
+// An episode with its share of the update takes about as long as so many simulations, on the published graphs.
+constexpr double kSimulationsPerEpisode = 150;
+// Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish, long
+// ones cross barriers.
+constexpr double kSearchPerOp[] = {30, 30, 100, 400};
+
+// Streams of random numbers within a training.
+enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3 };
+Rng stream(std::uint64_t seed, Stream which, std::uint64_t index) {
+  return Rng(mix(seed, static_cast<std::uint64_t>(which))).split(index);
+}
+
+}  // namespace
+
+std::string_view to_string(Stage stage) { return stage == Stage::imitation ? "imitation" : "simulation"; }
+
+Stage parse_stage(std::string_view text) {
+  if (text == "imitation") return Stage::imitation;
+  if (text == "simulation") return Stage::simulation;
+  throw InputError(fmt::format("--stages: found '{}'; required imitation or simulation", text));
+}
+
+Teacher parse_teacher(std::string_view text) {
+  if (text == "critical_path") return Teacher::critical_path;
+  if (text == "heft") return Teacher::heft;
+  if (text == "best") return Teacher::best;
+  throw InputError(fmt::format("--teacher: found '{}'; required critical_path, heft or best", text));
+}
+
+Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
+    : network_(network),
+      options_(options),
+      learner_(network, options.learner),
+      started_(std::chrono::steady_clock::now()) {
+  DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
+}
+
+void Trainer::add(std::unique_ptr<OwnedTask> task, double weight) {
+  Slot slot;
+  slot.owned = std::move(task);
+  slot.weight = weight;
+  slots_.push_back(std::move(slot));
+}
+
+void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
+  generator_ = std::move(generator);
+  for (std::size_t i = 0; i < count; ++i) {
+    Slot slot;
+    slot.generated = true;
+    generate(slot);
+    slots_.push_back(std::move(slot));
+  }
+}
+
+void Trainer::generate(Slot& slot) {
+  slot.generation = generated_++;
+  slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
+  slot.search_credit = 0;
+}
+
+Seconds Trainer::seconds() const {
+  return seconds_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+}
+
+double Trainer::done() const {
+  if (options_.updates > 0) return static_cast<double>(updates_) / static_cast<double>(options_.updates);
+  return seconds() / options_.time;
+}
+
+bool Trainer::finished() const { return done() >= 1; }
+
+Trainer::Slot& Trainer::next_slot() {
+  const auto turn = [](const Slot& slot) { return static_cast<double>(slot.visits + 1) / slot.weight; };
+  return *std::min_element(slots_.begin(), slots_.end(),
+                           [&](const Slot& a, const Slot& b) { return turn(a) < turn(b); });
+}
+
+TrainingReport Trainer::step() {
+  DOPPLER_CHECK(!slots_.empty(), "training without tasks");
+  Slot& slot = next_slot();
+  if (slot.generated && slot.visits > 0 && slot.visits % options_.visits_per_generated == 0) generate(slot);
+  TrainingReport report;
+  report.done = std::min(done(), 1.0);
+  const bool both = options_.stages.size() > 1;
+  report.stage = both && report.done >= options_.imitation_share ? options_.stages.back() : options_.stages.front();
+  Rng rng = stream(options_.seed, Stream::update, updates_);
+  report.result = update(slot, report.stage, report.done, rng);
+  ++slot.visits;
+  report.update = updates_++;
+  const Task& task = slot.owned->task();
+  report.task = task.name();
+  report.best = task.best_makespan();
+  report.bound = task.bound();
+  return report;
+}
+
+UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
+  Task& task = slot.owned->task();
+  const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
+  if (stage == Stage::imitation) {
+    if (options_.teacher == Teacher::best) {
+      if (task.elites().empty()) ask_classical_methods(task);
+      return learner_.follow_elite(task, rate, rng);
+    }
+    return learner_.imitate(task, options_.teacher == Teacher::heft ? TeacherRule::heft : TeacherRule::critical_path,
+                            rate, rng);
+  }
+  const UpdateReport report = learner_.reinforce(task, rate, options_.entropy * (1 - done), rng);
+  if (options_.expert_share > 0) {
+    slot.search_credit += options_.expert_share / (1 - options_.expert_share) * kSimulationsPerEpisode *
+                          static_cast<double>(options_.learner.batch);
+    seek_expert(slot, stream(options_.seed, Stream::expert, updates_));
+  }
+  return report;
+}
+
+void Trainer::ask_classical_methods(Task& task) {
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  options.seed = options_.seed;
+  for (const auto method : {heft, etf, critical_path, metis}) task.evaluate(method(task.problem(), options).placement);
+}
+
+// From the batch's best half of the time, otherwise from the best elite or a random one.
+void Trainer::seek_expert(Slot& slot, Rng rng) {
+  Task& task = slot.owned->task();
+  if (slot.next_chunk == 0)
+    slot.next_chunk =
+        static_cast<std::uint64_t>(kSearchPerOp[rng.below(std::size(kSearchPerOp))] * task.problem().op_count()) + 1;
+  if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
+  Placement start;
+  const double dice = rng.uniform();
+  if (dice < 0.5) {
+    start = learner_.best_of_batch();
+  } else {
+    const auto& elites = task.elites();
+    const Elite& elite = elites[dice < 0.75 ? 0 : rng.below(static_cast<std::uint32_t>(elites.size()))];
+    start.device_of_op = elite.device_of_op;
+    start.priority = ranks_from_order(elite.order);
+  }
+  improve_by_search(task, start, slot.next_chunk, rng.bits());
+  slot.search_credit -= static_cast<double>(slot.next_chunk);
+  slot.next_chunk = 0;
+}
+
+// Checkpoints.
+
+PolicyFile Trainer::save() const {
+  PolicyFile file;
+  file.architecture = network_.architecture();
+  file.parameters.assign(network_.parameters().begin(), network_.parameters().end());
+  file.adam_mean.assign(learner_.optimiser().mean().begin(), learner_.optimiser().mean().end());
+  file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
+  nlohmann::ordered_json training;
+  training["seed"] = options_.seed;
+  training["updates"] = updates_;
+  training["generated"] = generated_;
+  training["optimiser_steps"] = learner_.optimiser().steps();
+  training["seconds"] = seconds();
+  for (const Slot& slot : slots_) {
+    const Task& task = slot.owned->task();
+    nlohmann::ordered_json entry;
+    entry["name"] = task.name();
+    entry["ops"] = task.problem().op_count();
+    entry["devices"] = task.problem().device_count();
+    entry["visits"] = slot.visits;
+    entry["generation"] = slot.generation;
+    entry["search_credit"] = slot.search_credit;
+    entry["next_chunk"] = slot.next_chunk;
+    entry["evaluations"] = task.evaluations();
+    entry["best"] = {{"device_of_op", task.best().device_of_op}, {"priority", task.best().priority}};
+    entry["elites"] = nlohmann::json::array();
+    for (const Elite& elite : task.elites())
+      entry["elites"].push_back(
+          {{"makespan", elite.makespan}, {"order", elite.order}, {"device_of_op", elite.device_of_op}});
+    training["tasks"].push_back(std::move(entry));
+  }
+  file.training = training.dump();
+  return file;
+}
+
+namespace {
+
+void check_entries(const std::string& where, const Problem& problem, const std::vector<DeviceId>& devices,
+                   const std::vector<std::uint32_t>& order) {
+  const auto outside = [](const std::vector<std::uint32_t>& values, std::uint32_t limit) {
+    return std::any_of(values.begin(), values.end(), [&](std::uint32_t value) { return value >= limit; });
+  };
+  const bool wrong = devices.size() != problem.op_count() || outside(devices, problem.device_count()) ||
+                     (!order.empty() && order.size() != problem.op_count()) || outside(order, problem.op_count());
+  if (wrong)
+    throw InputError(fmt::format("{}: a placement does not belong to its graph; required a sound checkpoint", where));
+}
+
+}  // namespace
+
+void Trainer::restore(const std::string& where, const PolicyFile& file) {
+  if (file.training.empty())
+    throw InputError(fmt::format("{}: a policy without training state; required a checkpoint", where));
+  if (file.architecture != network_.architecture())
+    throw InputError(fmt::format("{}: architecture '{}'; required '{}', as asked for", where, file.architecture,
+                                 network_.architecture()));
+  if (file.parameters.size() != network_.parameters().size() || file.adam_mean.size() != file.parameters.size())
+    throw InputError(
+        fmt::format("{}: {} parameters; required {}", where, file.parameters.size(), network_.parameters().size()));
+  try {
+    const auto training = nlohmann::json::parse(file.training);
+    const auto& tasks = training.at("tasks");
+    if (training.at("seed") != options_.seed || tasks.size() != slots_.size())
+      throw InputError(fmt::format("{}: seed {} and {} tasks; required seed {} and {} tasks, as asked for", where,
+                                   training.at("seed").dump(), tasks.size(), options_.seed, slots_.size()));
+    for (std::size_t i = 0; i < slots_.size(); ++i) restore_slot(where, &tasks[i], slots_[i]);
+    updates_ = training.at("updates").get<std::uint64_t>();
+    generated_ = training.at("generated").get<std::uint64_t>();
+    learner_.optimiser().set_steps(training.at("optimiser_steps").get<std::uint64_t>());
+    seconds_before_ = training.at("seconds").get<Seconds>();
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(fmt::format("{}: damaged training state ({}); required a checkpoint", where, error.what()));
+  }
+  started_ = std::chrono::steady_clock::now();
+  std::copy(file.parameters.begin(), file.parameters.end(), network_.parameters().begin());
+  std::copy(file.adam_mean.begin(), file.adam_mean.end(), learner_.optimiser().mean().begin());
+  std::copy(file.adam_square.begin(), file.adam_square.end(), learner_.optimiser().square().begin());
+}
+
+// `json` is a nlohmann::json, which stays out of the header.
+void Trainer::restore_slot(const std::string& where, const void* json, Slot& slot) {
+  const auto& entry = *static_cast<const nlohmann::json*>(json);
+  slot.visits = entry.at("visits").get<std::uint64_t>();
+  slot.search_credit = entry.at("search_credit").get<double>();
+  slot.next_chunk = entry.at("next_chunk").get<std::uint64_t>();
+  if (slot.generated) {
+    slot.generation = entry.at("generation").get<std::uint64_t>();
+    slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
+  }
+  Task& task = slot.owned->task();
+  const Problem& problem = task.problem();
+  if (entry.at("name") != task.name() || entry.at("ops") != problem.op_count() ||
+      entry.at("devices") != problem.device_count())
+    throw InputError(fmt::format("{}: task {} with {} ops on {} devices; required '{}' with {} and {}, as asked for",
+                                 where, entry.at("name").dump(), entry.at("ops").dump(), entry.at("devices").dump(),
+                                 task.name(), problem.op_count(), problem.device_count()));
+  Placement best;
+  entry.at("best").at("device_of_op").get_to(best.device_of_op);
+  entry.at("best").at("priority").get_to(best.priority);
+  std::vector<Elite> elites;
+  for (const auto& part : entry.at("elites")) {
+    Elite elite{part.at("makespan").get<Seconds>(), part.at("order").get<std::vector<OpId>>(),
+                part.at("device_of_op").get<std::vector<DeviceId>>()};
+    check_entries(where, problem, elite.device_of_op, elite.order);
+    elites.push_back(std::move(elite));
+  }
+  if (!elites.empty()) check_entries(where, problem, best.device_of_op, best.priority);
+  task.restore(std::move(best), std::move(elites), entry.at("evaluations").get<std::uint64_t>());
+}
+
+}  // namespace doppler
