@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "doppler/app/console.h"
+#include "doppler/app/policies.h"
 #include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
@@ -11,6 +12,7 @@ namespace doppler {
 namespace {
 
 struct CompareOptions : Options {
+  PolicyOptions policy;
   std::vector<std::string> graphs;
   std::string methods;  // comma-separated; empty: all
 };
@@ -35,10 +37,21 @@ std::vector<const Method*> chosen_methods(const std::string& names) {
   return chosen;
 }
 
-Outcome run_method(const Study& study, const CompareOptions& options, const Method& method, const LowerBound& bound,
-                   ProgressLine& progress) {
+// The learned policy as it stands and, with --train, trained on each graph too.
+struct Policies {
+  std::unique_ptr<LearnedPolicy> zero_shot, trained;
+};
+Policies load_policies(const PolicyOptions& options) {
+  PolicyOptions untrained = options;
+  untrained.train.clear();
+  return {load_policy(untrained), options.train.empty() ? nullptr : load_policy(options)};
+}
+
+Outcome run_method(const Study& study, const CompareOptions& options, const Method& method, const LearnedPolicy& policy,
+                   const LowerBound& bound, ProgressLine& progress) {
   progress.start(method.name);
   MethodOptions method_options = method_options_from(options);
+  method_options.policy = &policy;
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
   try {
     const Result result = place(study.problem(), method, method_options, bound);
@@ -60,12 +73,18 @@ bool better(const Outcome& a, const Outcome& b) {
 
 // The methods asked for, in order, and the strongest baseline if it was not among them.
 std::vector<Outcome> run_methods(const Study& study, const CompareOptions& options,
-                                 const std::vector<const Method*>& chosen, const LowerBound& bound) {
+                                 const std::vector<const Method*>& chosen, const Policies& policies,
+                                 const LowerBound& bound) {
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
   std::vector<Outcome> outcomes;
   for (const Method* method : chosen) {
     if (interrupt_flag()->load()) break;
-    outcomes.push_back(run_method(study, options, *method, bound, progress));
+    outcomes.push_back(run_method(study, options, *method, *policies.zero_shot, bound, progress));
+    if (method->name != "doppler" || !policies.trained) continue;
+    Outcome trained = run_method(study, options, *method, *policies.trained, bound, progress);
+    if (trained.made.winner == trained.made.method) trained.made.winner = "doppler trained";
+    trained.made.method = "doppler trained";
+    outcomes.push_back(std::move(trained));
   }
   std::vector<Outcome> baselines;
   for (const std::string_view name : kBaselines) {
@@ -74,7 +93,7 @@ std::vector<Outcome> run_methods(const Study& study, const CompareOptions& optio
     if (asked != outcomes.end())
       baselines.push_back(*asked);
     else if (!interrupt_flag()->load())
-      baselines.push_back(run_method(study, options, method_by_name(name), bound, progress));
+      baselines.push_back(run_method(study, options, method_by_name(name), *policies.zero_shot, bound, progress));
   }
   const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
   if (strongest == baselines.end()) return outcomes;
@@ -93,8 +112,12 @@ std::string note(const Outcome& outcome, bool added) {
   return fmt::format("{}", fmt::join(notes, ", "));
 }
 
-std::string describe(const Study& study, const std::vector<Outcome>& outcomes, std::size_t asked,
+std::string describe(const Study& study, const std::vector<Outcome>& outcomes, const std::vector<const Method*>& chosen,
                      const LowerBound& bound) {
+  const auto asked_for = [&](const Outcome& outcome) {
+    return std::any_of(chosen.begin(), chosen.end(),
+                       [&](const Method* method) { return outcome.made.method.starts_with(method->name); });
+  };
   const Problem& problem = study.problem();
   std::string text =
       fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", study.path(), study.graph().op_count(),
@@ -107,7 +130,7 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, s
     const bool is_best = outcome.feasible && i == static_cast<std::size_t>(best - outcomes.begin());
     table.add_row({outcome.made.method, outcome.feasible ? study.show_time(outcome.made.makespan) : "-",
                    outcome.feasible ? fmt::format("{:.1f} %", 100 * outcome.gap) : "-",
-                   fmt::format("{:.2f} s", outcome.seconds), note(outcome, i >= asked)},
+                   fmt::format("{:.2f} s", outcome.seconds), note(outcome, !asked_for(outcome))},
                   is_best);
   }
   return text + table.text();
@@ -115,6 +138,7 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, s
 
 void run_compare(const CompareOptions& options) {
   const std::vector<const Method*> chosen = chosen_methods(options.methods);
+  const Policies policies = load_policies(options.policy);
   method_options_from(options);                 // a bad --time is better found before the graphs are read
   std::vector<std::unique_ptr<Study>> studies;  // all of them first: a bad file must not cost finished work
   for (const std::string& path : options.graphs) studies.push_back(std::make_unique<Study>(path, options));
@@ -124,8 +148,8 @@ void run_compare(const CompareOptions& options) {
   for (const auto& study : studies) {
     if (interrupt_flag()->load()) break;
     const LowerBound bound = lower_bound(study->problem());
-    const std::vector<Outcome> outcomes = run_methods(*study, options, chosen, bound);
-    print_text(options, (all.empty() ? "" : "\n") + describe(*study, outcomes, chosen.size(), bound));
+    const std::vector<Outcome> outcomes = run_methods(*study, options, chosen, policies, bound);
+    print_text(options, (all.empty() ? "" : "\n") + describe(*study, outcomes, chosen, bound));
     if (std::none_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.feasible; }))
       nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", study->path());
     all.insert(all.end(), outcomes.begin(), outcomes.end());
@@ -148,6 +172,7 @@ void add_compare(CLI::App& command) {
   verb->add_option("--methods", options->methods, "Comma-separated; default: all of 'doppler place --help'")
       ->type_name("METHOD,…");
   add_search_flags(*verb, *options);
+  add_policy_flags(*verb, options->policy);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

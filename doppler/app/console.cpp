@@ -45,9 +45,13 @@ void ProgressLine::start(std::string_view method) {
 }
 
 void ProgressLine::show(const Progress& progress) {
+  show_text(progress.method,
+            fmt::format("best {} after {} evaluations", format_time(progress.best, unitless_), progress.evaluations));
+}
+
+void ProgressLine::show_text(std::string_view method, const std::string& state) {
   if (Clock::now() - last_ < std::chrono::milliseconds(100)) return;  // faster than anyone reads
-  draw(progress.method,
-       fmt::format(": best {} after {} evaluations", format_time(progress.best, unitless_), progress.evaluations));
+  draw(method, ": " + state);
 }
 
 void ProgressLine::draw(std::string_view method, const std::string& state) {

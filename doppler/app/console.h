@@ -26,6 +26,7 @@ class ProgressLine {
 
   void start(std::string_view method);
   void show(const Progress& progress);
+  void show_text(std::string_view method, const std::string& state);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,5 @@
 #include "doppler/app/console.h"
+#include "doppler/app/policies.h"
 #include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
@@ -10,6 +11,7 @@ namespace doppler {
 namespace {
 
 struct PlaceOptions : Options {
+  PolicyOptions policy;
   std::string graph;
   std::string method = "auto";
   std::string output;
@@ -37,7 +39,9 @@ Seconds best_single_device(const Problem& problem) {
 Result search(const Study& study, const PlaceOptions& options, const Method& method, const LowerBound& bound) {
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
   progress.start(method.name);
+  const auto policy = load_policy(options.policy);
   MethodOptions method_options = method_options_from(options);
+  method_options.policy = policy.get();
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
   return place(study.problem(), method, method_options, bound);
 }
@@ -92,6 +96,7 @@ void add_place(CLI::App& command) {
   verb->add_option("--method", options->method, method_help())->type_name("METHOD")->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")->type_name("FILE");
   add_search_flags(*verb, *options);
+  add_policy_flags(*verb, options->policy);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -53,11 +53,14 @@ Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
   DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
 }
 
-void Trainer::add(std::unique_ptr<OwnedTask> task, double weight) {
-  Slot slot;
-  slot.owned = std::move(task);
-  slot.weight = weight;
-  slots_.push_back(std::move(slot));
+Task& Trainer::add(std::unique_ptr<OwnedTask> owned, double weight) {
+  slots_.push_back({.owned = std::move(owned), .weight = weight});
+  return slots_.back().task();
+}
+
+Task& Trainer::add(std::unique_ptr<Task> task, double weight) {
+  slots_.push_back({.owned = nullptr, .borrowed = std::move(task), .weight = weight});
+  return slots_.back().task();
 }
 
 void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
@@ -105,7 +108,7 @@ TrainingReport Trainer::step() {
   report.result = update(slot, report.stage, report.done, rng);
   ++slot.visits;
   report.update = updates_++;
-  const Task& task = slot.owned->task();
+  const Task& task = slot.task();
   report.task = task.name();
   report.best = task.best_makespan();
   report.bound = task.bound();
@@ -113,7 +116,7 @@ TrainingReport Trainer::step() {
 }
 
 UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
-  Task& task = slot.owned->task();
+  Task& task = slot.task();
   const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
   if (stage == Stage::imitation) {
     if (options_.teacher == Teacher::best) {
@@ -141,7 +144,7 @@ void Trainer::ask_classical_methods(Task& task) {
 
 // From the batch's best half of the time, otherwise from the best elite or a random one.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
-  Task& task = slot.owned->task();
+  Task& task = slot.task();
   if (slot.next_chunk == 0)
     slot.next_chunk =
         static_cast<std::uint64_t>(kSearchPerOp[rng.below(std::size(kSearchPerOp))] * task.problem().op_count()) + 1;
@@ -176,7 +179,7 @@ PolicyFile Trainer::save() const {
   training["optimiser_steps"] = learner_.optimiser().steps();
   training["seconds"] = seconds();
   for (const Slot& slot : slots_) {
-    const Task& task = slot.owned->task();
+    const Task& task = slot.task();
     nlohmann::ordered_json entry;
     entry["name"] = task.name();
     entry["ops"] = task.problem().op_count();
@@ -251,7 +254,7 @@ void Trainer::restore_slot(const std::string& where, const void* json, Slot& slo
     slot.generation = entry.at("generation").get<std::uint64_t>();
     slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
   }
-  Task& task = slot.owned->task();
+  Task& task = slot.task();
   const Problem& problem = task.problem();
   if (entry.at("name") != task.name() || entry.at("ops") != problem.op_count() ||
       entry.at("devices") != problem.device_count())

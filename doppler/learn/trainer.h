@@ -59,7 +59,8 @@ class Trainer {
   Trainer(Network<float>& network, const TrainingOptions& options);
 
   // Tasks are visited in proportion to their weights; equal weights take turns.
-  void add(std::unique_ptr<OwnedTask> task, double weight = 1);
+  Task& add(std::unique_ptr<OwnedTask> owned, double weight = 1);
+  Task& add(std::unique_ptr<Task> task, double weight = 1);
   // `count` slots for generated tasks.
   void add_generated(TaskGenerator generator, std::size_t count);
 
@@ -71,7 +72,7 @@ class Trainer {
   std::uint64_t episodes() const { return updates_ * options_.learner.batch; }
   Seconds seconds() const;  // spent, over all resumptions
   std::size_t task_count() const { return slots_.size(); }
-  Task& task(std::size_t i) { return slots_[i].owned->task(); }
+  Task& task(std::size_t i) { return slots_[i].task(); }
 
   // The state, for a checkpoint; restore() throws InputError naming `where` unless it was saved by a trainer with the
   // same tasks and options.
@@ -80,13 +81,16 @@ class Trainer {
 
  private:
   struct Slot {
-    std::unique_ptr<OwnedTask> owned;
+    std::unique_ptr<OwnedTask> owned;     // either …
+    std::unique_ptr<Task> borrowed = {};  // … or this
     double weight = 1;
     std::uint64_t visits = 0;
     bool generated = false;
     std::uint64_t generation = 0;  // which generated task
     double search_credit = 0;      // evaluations that expert iteration has saved up
     std::uint64_t next_chunk = 0;  // of which it spends so many at once
+
+    Task& task() const { return owned ? owned->task() : *borrowed; }
   };
 
   double done() const;

@@ -11,6 +11,7 @@
 #include "doppler/place/etf.h"
 #include "doppler/place/exact.h"
 #include "doppler/place/heft.h"
+#include "doppler/place/learned.h"
 #include "doppler/place/memory_greedy.h"
 #include "doppler/place/metis.h"
 #include "doppler/place/portfolio.h"
@@ -35,7 +36,8 @@ std::span<const Method> methods() {
       {"memory_greedy", "devices filled one after the other, like device_map=\"auto\"", false, memory_greedy},
       {"exact", "branch and bound; proves the best for small graphs", true, exact},
       {"anneal", "simulated annealing over devices and priorities", true, anneal},
-      {"auto", "all cheap methods, then annealing from the best of them", true, portfolio},
+      {"doppler", "the learned dual policy, or the best of heft, etf and single if that wins", false, doppler_policy},
+      {"auto", "all cheap methods and the learned policy, then annealing from the best of them", true, portfolio},
   };
   return kMethods;
 }

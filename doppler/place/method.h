@@ -18,12 +18,15 @@ struct Progress {
   std::uint64_t evaluations = 0;
 };
 
+class LearnedPolicy;
+
 struct MethodOptions {
   Budget budget = Budget::for_time(10.0);
   std::uint64_t seed = 0;
-  unsigned threads = 1;     // never changes the result, only how soon it is there
-  Seconds known_bound = 0;  // a proven lower bound: a search that reaches it is done
-  bool published = false;   // critical_path: with the defects of the published code, for parity
+  unsigned threads = 1;                   // never changes the result, only how soon it is there
+  Seconds known_bound = 0;                // a proven lower bound: a search that reaches it is done
+  bool published = false;                 // critical_path: with the defects of the published code, for parity
+  const LearnedPolicy* policy = nullptr;  // for `doppler` and `auto`; none: not loaded
   std::function<void(const Progress&)> on_progress;  // called now and then, from the calling thread
 };
 

@@ -8,6 +8,7 @@
 #include "doppler/place/enumerative.h"
 #include "doppler/place/etf.h"
 #include "doppler/place/heft.h"
+#include "doppler/place/learned.h"
 #include "doppler/place/memory_greedy.h"
 #include "doppler/place/metis.h"
 #include "doppler/place/single.h"
@@ -22,12 +23,17 @@ struct Entry {
   double share;  // of the budget that is left
   bool always;   // even if time is up: `auto` promises never to be worse, and they are quick
 };
+Proposal policy(const Problem& problem, const MethodOptions& options) {
+  return options.policy->zero_shot(problem, options);
+}
+
 // The fast ones first, so that a short budget has an answer early.
 constexpr Entry kCheap[] = {
     {"heft", heft, 0.2, true},
     {"single", single, 0.1, true},
     {"etf", etf, 0.2, true},
     {"metis", metis, 0.2, true},
+    {"doppler", policy, 0.2, false},
     {"critical_path", critical_path, 0.05, false},
     {"enumerative", enumerative, 0.1, false},
     {"memory_greedy", memory_greedy, 0.1, false},
@@ -61,6 +67,7 @@ Proposal portfolio(const Problem& problem, const MethodOptions& options) {
   std::string why_not;
   for (const auto& [name, run, share, always] : kCheap) {
     if (done() && !(always && !optimal() && !options.budget.interrupted())) continue;
+    if (run == policy && options.policy == nullptr) continue;
     MethodOptions part = options;
     part.budget = options.budget.share(share);
     part.on_progress = nullptr;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "doppler/learn/doppler_policy.h"
+
+namespace doppler {
+
+// Which learned policy `doppler` and `auto` use.
+struct PolicyOptions {
+  std::string checkpoint;  // a policy file, or the directory of a training; empty: the shipped one
+  std::string train;       // a duration; empty: zero-shot
+  std::uint32_t samples = 64;
+};
+void add_policy_flags(CLI::App& verb, PolicyOptions& options);
+std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
+
+// The policy in a file, or the one that a training directory offers: the validated one, else its last checkpoint.
+PolicyFile read_policy(const std::string& path);
+
+}  // namespace doppler

@@ -1,0 +1,286 @@
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "doppler/app/console.h"
+#include "doppler/app/policies.h"
+#include "doppler/app/study.h"
+#include "doppler/app/training_run.h"
+#include "doppler/app/verbs.h"
+#include "doppler/base/error.h"
+#include "doppler/learn/generated_tasks.h"
+#include "doppler/learn/validation.h"
+#include "doppler/report/summary.h"
+#include "doppler/report/table.h"
+
+namespace doppler {
+namespace {
+
+constexpr std::uint64_t kUpdatesPerMetric = 10;
+constexpr std::uint64_t kGeneratedSlots = 32;
+
+struct TrainOptions : Options {
+  std::vector<std::string> graphs, validation;
+  std::string out, stages = "imitation,simulation", teacher = "critical_path", start;
+  std::optional<std::uint64_t> episodes;
+  std::string weights;
+  bool generated = false, resume = false;
+  std::size_t width = 32, layers = 2;
+  std::string checkpoint_every = "10s";
+  std::uint64_t validate_every = 500;
+  TrainingOptions training;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// "graph" on --machine, or "graph@machine".
+std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
+  const std::size_t at = text.rfind('@');
+  const std::string path = text.substr(0, at);
+  Options here = options;
+  if (at != std::string::npos) here.machine = text.substr(at + 1);
+  if (here.machine.empty())
+    throw InputError(fmt::format("{}: no machine; required --machine or {}@MACHINE", path, path));
+  return std::make_unique<OwnedTask>(std::filesystem::path(path).stem().string() + "@" + here.machine,
+                                     load_graph(path, here).graph, load_machine(here.machine), rules_from(options),
+                                     true);
+}
+
+TrainingOptions training_from(const TrainOptions& options) {
+  TrainingOptions training = options.training;
+  training.stages.clear();
+  for (const std::string& name : split(options.stages, ',')) training.stages.push_back(parse_stage(name));
+  if (training.stages.size() > 2 || (training.stages.size() == 2 && training.stages[0] != Stage::imitation) ||
+      (training.stages.size() == 2 && training.stages[1] != Stage::simulation))
+    throw InputError(
+        fmt::format("--stages: found '{}'; required imitation, simulation, or imitation,simulation", options.stages));
+  training.teacher = parse_teacher(options.teacher);
+  training.seed = options.seed;
+  if (options.episodes) {
+    const std::uint64_t batch = training.learner.batch;
+    training.updates = std::max<std::uint64_t>(1, (*options.episodes + batch - 1) / batch);
+  } else {
+    training.time = parse_duration(options.time, "--time");
+  }
+  return training;
+}
+
+std::vector<double> weights_from(const TrainOptions& options) {
+  if (options.weights.empty()) return std::vector<double>(options.graphs.size(), 1.0);
+  std::vector<double> weights;
+  for (const std::string& text : split(options.weights, ',')) {
+    char* end = nullptr;
+    weights.push_back(std::strtod(text.c_str(), &end));
+    if (end == text.c_str() || *end != '\0' || !(weights.back() > 0) || !std::isfinite(weights.back()))
+      throw InputError(fmt::format("--weights: found '{}'; required positive numbers", text));
+  }
+  if (weights.size() != options.graphs.size())
+    throw InputError(
+        fmt::format("--weights: found {}; required one per graph, {}", weights.size(), options.graphs.size()));
+  return weights;
+}
+
+// One line that overwrites itself, and nothing where standard error is not a terminal.
+class TrainingProgress {
+ public:
+  explicit TrainingProgress(const TrainOptions& options) : line_(options.quiet, "train", false) {}
+  void show(const TrainingReport& report, const Trainer& trainer) {
+    const UpdateReport& result = report.result;
+    std::string state = fmt::format("{:.0f} %, {} episodes, {:.0f}/s, {}", 100 * report.done, trainer.episodes(),
+                                    static_cast<double>(trainer.episodes()) / trainer.seconds(), report.task);
+    if (report.stage == Stage::simulation) state += fmt::format(": best {:.5g}, mean {:.5g}", report.best, result.mean);
+    if (report.bound > 0 && std::isfinite(report.best))
+      state += fmt::format(", gap {:.1f} %", 100 * (report.best / report.bound - 1));
+    state += fmt::format(", entropy {:.2f}", result.entropy);
+    if (report.stage == Stage::imitation)
+      state += fmt::format(", agreement {:.0f} % {:.0f} %", 100 * result.sel_agreement, 100 * result.plc_agreement);
+    line_.show_text(to_string(report.stage), state);
+  }
+
+ private:
+  ProgressLine line_;
+};
+
+// Everything that a training needs, and what it does besides updating: metrics, validation, checkpoints.
+class TrainingSession {
+ public:
+  explicit TrainingSession(const TrainOptions& options)
+      : options_(options),
+        network_(make_start(options)),
+        trainer_(*network_, training_from(options)),
+        validation_(load_all(options.validation, options)),
+        every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
+    const std::vector<double> weights = weights_from(options);
+    std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
+    for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
+    if (options.generated) trainer_.add_generated([](Rng rng) { return generate_task({}, rng); }, kGeneratedSlots);
+    if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
+    run_ = std::make_unique<TrainingRun>(options.out, options.resume);
+    if (options.resume) best_validation_ = run_->resume(trainer_);
+  }
+
+  void run() {
+    TrainingProgress progress(options_);
+    Seconds saved = trainer_.seconds();
+    while (!trainer_.finished() && !interrupt_flag()->load()) {
+      const TrainingReport report = trainer_.step();
+      progress.show(report, trainer_);
+      if (report.update % kUpdatesPerMetric == 0) run_->log(report, trainer_.seconds(), trainer_.episodes());
+      if (trainer_.updates() % options_.validate_every == 0) validate();
+      if (trainer_.seconds() - saved < every_) continue;
+      saved = trainer_.seconds();
+      save();
+    }
+    validate();
+    if (validation_.empty()) run_->save_policy(trainer_, made_by());
+    save();
+  }
+
+  Trainer& trainer() { return trainer_; }
+  double best_validation() const { return best_validation_; }
+
+ private:
+  static std::unique_ptr<Network<float>> make_start(const TrainOptions& options) {
+    if (!options.start.empty()) return network_from(options.start, read_policy(options.start));
+    return make_network(fmt::format("gnn width {} layers {} messages episode", options.width, options.layers),
+                        Rng(mix(options.seed, 0)));
+  }
+  static std::vector<std::unique_ptr<OwnedTask>> load_all(const std::vector<std::string>& names,
+                                                          const TrainOptions& options) {
+    std::vector<std::unique_ptr<OwnedTask>> tasks;
+    for (const std::string& name : names) tasks.push_back(load_task(name, options));
+    return tasks;
+  }
+
+  std::string made_by() const {
+    return fmt::format("doppler {} train, seed {}, {} episodes on {} tasks", DOPPLER_VERSION, options_.seed,
+                       trainer_.episodes(), trainer_.task_count());
+  }
+  void validate() {
+    if (validation_.empty()) return;
+    const double score = validation_.score(*network_);
+    run_->log_validation(trainer_.updates() - 1, score);
+    if (score >= best_validation_) return;
+    best_validation_ = score;
+    run_->save_policy(trainer_, fmt::format("{}, validation score {:.4f}", made_by(), score));
+  }
+  void save() {
+    run_->save_checkpoint(trainer_, best_validation_);
+    for (std::size_t i = 0; i < options_.graphs.size(); ++i) {
+      Task& task = trainer_.task(i);
+      if (task.elites().empty()) continue;
+      Provenance made;
+      made.method = made.winner = "doppler";
+      made.version = DOPPLER_VERSION;
+      made.budget = options_.episodes ? fmt::format("{} episodes", *options_.episodes) : options_.time;
+      made.seed = options_.seed;
+      made.evaluations = task.evaluations();
+      made.graph = task.name();
+      made.machine = task.problem().machine().name();
+      made.discipline = to_string(task.problem().rules().discipline);
+      made.links = to_string(task.problem().rules().links);
+      made.makespan = task.best_makespan();
+      made.lower_bound = task.bound();
+      run_->save_placement(task.name(), task.best(), made);
+    }
+  }
+
+  const TrainOptions& options_;
+  std::unique_ptr<Network<float>> network_;
+  Trainer trainer_;
+  Validation validation_;
+  Seconds every_;
+  std::unique_ptr<TrainingRun> run_;
+  double best_validation_ = Costs::kNever;
+};
+
+std::string describe(TrainingSession& session, const TrainOptions& options) {
+  Trainer& trainer = session.trainer();
+  std::string text = fmt::format(
+      "{} episodes in {:.1f} s, {:.2f} ms each, seed {}\n", trainer.episodes(), trainer.seconds(),
+      1e3 * trainer.seconds() / static_cast<double>(std::max<std::uint64_t>(1, trainer.episodes())), options.seed);
+  if (std::isfinite(session.best_validation()))
+    text += fmt::format("validation   {:.3f} of the best cheap heuristic\n", session.best_validation());
+  if (options.graphs.empty()) return text;
+  Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});
+  for (std::size_t i = 0; i < options.graphs.size(); ++i) {
+    const Task& task = trainer.task(i);
+    const bool unitless = task.problem().graph().unitless();
+    if (task.elites().empty()) {
+      table.add_row({task.name(), "-", format_time(task.bound(), unitless), "-"}, false);
+      continue;
+    }
+    table.add_row({task.name(), format_time(task.best_makespan(), unitless), format_time(task.bound(), unitless),
+                   fmt::format("{:.1f} %", 100 * (task.best_makespan() / task.bound() - 1))},
+                  false);
+  }
+  return text + "\n" + table.text();
+}
+
+void run_train(const TrainOptions& options) {
+  TrainingSession session(options);
+  session.run();
+  print_text(options, describe(session, options));
+  if (interrupt_flag()->load() && !options.quiet)
+    complain(fmt::format("interrupted; go on with --resume, or use {} as it is", options.out));
+}
+
+}  // namespace
+
+void add_train(CLI::App& command) {
+  CLI::App* verb = command.add_subcommand("train", "Train the DOPPLER policy");
+  auto options = std::make_shared<TrainOptions>();
+  TrainingOptions& training = options->training;
+  verb->add_option("graphs", options->graphs, "Graphs in any format; GRAPH@MACHINE for another machine than --machine");
+  add_machine_flag(*verb, *options, false);
+  verb->add_option("--out", options->out, "Directory for checkpoint, policy, metrics and placements")
+      ->type_name("DIR")
+      ->required();
+  options->time = "60s";
+  CLI::Option* time = verb->add_option("--time", options->time, "How long")->capture_default_str();
+  verb->add_option("--episodes", options->episodes, "How many episodes instead; reproducible")
+      ->check(whole_number())
+      ->excludes(time);
+  verb->add_option("--stages", options->stages, "imitation, simulation or both")->capture_default_str();
+  verb->add_option("--teacher", options->teacher, "Of the imitation stage: critical_path, heft or best")
+      ->capture_default_str();
+  verb->add_option("--validate", options->validation, "Graphs that choose the policy to keep; not trained on")
+      ->type_name("GRAPH");
+  verb->add_option("--validate-every", options->validate_every, "Updates between validations")
+      ->check(CLI::Range(1u, 1000000000u))
+      ->capture_default_str();
+  verb->add_flag("--generated", options->generated, "Also train on a stream of generated graphs and machines");
+  verb->add_option("--weights", options->weights, "How often each graph has its turn, e.g. 2,1,1; default: equally");
+  verb->add_option("--start", options->start, "Start from this policy instead of a new one")->type_name("PATH");
+  verb->add_flag("--resume", options->resume, "Go on with the training in --out; give the same graphs and seed");
+  verb->add_option("--checkpoint-every", options->checkpoint_every, "The most that a kill can cost")
+      ->type_name("TIME")
+      ->capture_default_str();
+  verb->add_option("--width", options->width, "Of the network; a multiple of 32")->capture_default_str();
+  verb->add_option("--layers", options->layers, "Of message passing")->capture_default_str();
+  verb->add_option("--rate", training.rate, "Of learning, at first")->capture_default_str();
+  verb->add_option("--last-rate", training.last_rate, "Of learning, at the end")->capture_default_str();
+  verb->add_option("--entropy", training.entropy, "Weight of the entropy at first; falls to 0")->capture_default_str();
+  verb->add_option("--search", training.expert_share, "Share of the work that goes into expert iteration; 0: none")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  verb->add_option("--self-imitation", training.learner.self_imitation, "Weight of imitating the best so far")
+      ->capture_default_str();
+  add_rule_flags(*verb, *options);
+  add_graph_flags(*verb, *options);
+  verb->add_flag("-q,--quiet", options->quiet, "No progress, notes or warnings on standard error");
+  verb->footer(
+      "Example:\n  doppler train examples/blocks.json --machine p100x4 --time 30s --out run\n"
+      "  doppler place examples/blocks.json --machine p100x4 --method doppler --checkpoint run");
+  verb->callback([options] { run_train(*options); });
+}
+
+}  // namespace doppler

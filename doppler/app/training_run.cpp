@@ -1,0 +1,99 @@
+#include "doppler/app/training_run.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+
+namespace doppler {
+
+TrainingRun::TrainingRun(std::string path, bool resume) : path_(std::move(path)) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(file("checkpoint"), error);
+  if (exists && !resume)
+    throw InputError(
+        fmt::format("{}: holds a training; required --resume to go on with it, or another directory", path_));
+  if (!exists && resume)
+    throw InputError(fmt::format("{}: found no checkpoint; required the directory of a training to resume", path_));
+  std::filesystem::create_directories(file("placements"), error);
+  if (error) throw InputError(fmt::format("{}: {}; required a directory to write to", path_, error.message()));
+  resumed_ = resume;
+  if (!resume) metrics_.open(file("metrics.jsonl"), std::ios::trunc);
+}
+
+double TrainingRun::resume(Trainer& trainer) {
+  const PolicyFile saved = parse_policy(file("checkpoint"), read_file(file("checkpoint")));
+  trainer.restore(file("checkpoint"), saved);
+  std::string kept;
+  std::ifstream old(file("metrics.jsonl"));
+  for (std::string line; std::getline(old, line);) {
+    const auto entry = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut short
+    if (entry.is_object() && entry.value("update", trainer.updates()) < trainer.updates()) kept += line + "\n";
+  }
+  write_file_atomically(file("metrics.jsonl"), kept);
+  metrics_.open(file("metrics.jsonl"), std::ios::app);
+  const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_validation", nlohmann::json());
+  return best.is_number() ? best.get<double>() : Costs::kNever;
+}
+
+void TrainingRun::write_line(const std::string& text) {
+  metrics_ << text << "\n" << std::flush;
+  if (!metrics_)
+    throw InputError(fmt::format("{}: cannot be written; required a disk with room", file("metrics.jsonl")));
+}
+
+void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64_t episodes) {
+  nlohmann::ordered_json line;
+  line["update"] = report.update;
+  line["episodes"] = episodes;
+  line["seconds"] = seconds;
+  line["stage"] = to_string(report.stage);
+  line["task"] = report.task;
+  if (report.stage == Stage::simulation) line["mean"] = report.result.mean;
+  if (std::isfinite(report.best)) line["best"] = report.best;
+  if (report.bound > 0) line["lower_bound"] = report.bound;
+  if (report.bound > 0 && std::isfinite(report.best)) line["gap"] = report.best / report.bound - 1;
+  line["entropy"] = report.result.entropy;
+  if (report.stage == Stage::imitation) {
+    line["sel_agreement"] = report.result.sel_agreement;
+    line["plc_agreement"] = report.result.plc_agreement;
+  }
+  line["gradient_norm"] = report.result.gradient_norm;
+  write_line(line.dump());
+}
+
+void TrainingRun::log_validation(std::uint64_t update, double score) {
+  write_line(nlohmann::ordered_json{{"update", update}, {"validation", score}}.dump());
+}
+
+void TrainingRun::save_checkpoint(const Trainer& trainer, double best_validation) {
+  PolicyFile state = trainer.save();
+  state.made_by = "checkpoint of a training";
+  if (std::isfinite(best_validation)) {
+    auto training = nlohmann::ordered_json::parse(state.training);
+    training["best_validation"] = best_validation;
+    state.training = training.dump();
+  }
+  write_file_atomically(file("checkpoint"), policy_to_bytes(state));
+}
+
+void TrainingRun::save_policy(const Trainer& trainer, const std::string& made_by) {
+  PolicyFile policy = trainer.save();
+  policy.made_by = made_by;
+  policy.adam_mean.clear();
+  policy.adam_square.clear();
+  policy.training.clear();
+  write_file_atomically(file("policy"), policy_to_bytes(policy));
+}
+
+void TrainingRun::save_placement(const std::string& name, const Placement& placement, const Provenance& made) {
+  std::string safe = name;
+  for (char& letter : safe)
+    if (letter == '/' || letter == ' ') letter = '_';
+  write_file_atomically(file("placements/" + safe + ".json"), placement_to_json(placement, made));
+}
+
+}  // namespace doppler

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "doppler/learn/trainer.h"
+
+namespace doppler {
+
+// The directory of a training:
+//   checkpoint     everything needed to go on; replaced as a whole
+//   policy         the parameters to use: the best on the validation graphs, or the last
+//   metrics.jsonl  one line per some updates, and per validation
+//   placements/    the best placement found for each graph
+class TrainingRun {
+ public:
+  // Makes the directory. Throws InputError if it holds a training and `resume` is not asked for, or the other way round.
+  TrainingRun(std::string path, bool resume);
+
+  bool resumed() const { return resumed_; }
+  // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.
+  // Returns the best validation score so far; infinity: none.
+  double resume(Trainer& trainer);
+
+  void log(const TrainingReport& report, Seconds seconds, std::uint64_t episodes);
+  void log_validation(std::uint64_t update, double score);
+  void save_checkpoint(const Trainer& trainer, double best_validation);
+  void save_policy(const Trainer& trainer, const std::string& made_by);
+  void save_placement(const std::string& name, const Placement& placement, const Provenance& made);
+
+ private:
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  void write_line(const std::string& text);
+
+  std::string path_;
+  bool resumed_ = false;
+  std::ofstream metrics_;
+};
+
+}  // namespace doppler

@@ -1,0 +1,45 @@
+#include "doppler/learn/validation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "doppler/learn/zero_shot.h"
+#include "doppler/place/etf.h"
+#include "doppler/place/heft.h"
+#include "doppler/place/single.h"
+
+namespace doppler {
+namespace {
+
+constexpr std::uint32_t kSamples = 16;
+
+MethodOptions without_limit() {
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  return options;
+}
+
+}  // namespace
+
+Validation::Validation(std::vector<std::unique_ptr<OwnedTask>> tasks) : tasks_(std::move(tasks)) {
+  for (const auto& owned : tasks_) {
+    Simulator simulator(owned->problem());
+    Seconds best = Costs::kNever;
+    for (const auto method : {heft, etf, single})
+      best = std::min(best, simulator.makespan(method(owned->problem(), without_limit()).placement));
+    reference_.push_back(best);
+  }
+}
+
+double Validation::score(Network<float>& network) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const Problem& problem = tasks_[i]->problem();
+    const Seconds makespan =
+        Simulator(problem).makespan(zero_shot(network, problem, kSamples, without_limit()).placement);
+    if (reference_[i] > 0 && makespan > 0) sum += std::log(makespan / reference_[i]);
+  }
+  return tasks_.empty() ? 1 : std::exp(sum / static_cast<double>(tasks_.size()));
+}
+
+}  // namespace doppler

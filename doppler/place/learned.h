@@ -1,0 +1,21 @@
+#pragma once
+
+#include "doppler/place/method.h"
+
+namespace doppler {
+
+// A policy that was learned before. doppler/learn implements it: methods know only this much of learning.
+class LearnedPolicy {
+ public:
+  virtual ~LearnedPolicy() = default;
+  // Its answer as it stands, in milliseconds.
+  virtual Proposal zero_shot(const Problem& problem, const MethodOptions& options) const = 0;
+  // Its answer after as much training on this problem as the user asked for, if any.
+  virtual Proposal answer(const Problem& problem, const MethodOptions& options) const = 0;
+};
+
+// DOPPLER: the best of the learned policy's answer and of cheap heuristics, whichever wins is named. Throws InputError
+// without a policy.
+Proposal doppler_policy(const Problem& problem, const MethodOptions& options);
+
+}  // namespace doppler
