@@ -1,3 +1,5 @@
+#include "doppler/base/error.h"
+#include "doppler/learn/paper.h"
 #include "tests/learn/support.h"
 #include "tests/sim/allocation_count.h"
 
@@ -191,6 +193,17 @@ TEST(Training, AllocatesNothingAfterTheFirstEpisode) {
   EXPECT_EQ(allocations_after_the_first_episode(roomy, 64), 0U);
   const auto mixed = mixed_world();
   EXPECT_EQ(allocations_after_the_first_episode(*mixed, 0), 0U);
+}
+
+TEST(ThePublishedNetwork, SaysWhereItLookedForItsModule) {
+  try {
+    make_paper_network(Rng(1), "/nowhere/bin");
+    FAIL() << "required an InputError";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--architecture paper: found no doppler_torch module at '/nowhere/bin/doppler_torch.so' or "
+                 "'/nowhere/lib/doppler/doppler_torch.so'; required a build with libtorch");
+  }
 }
 
 }  // namespace
