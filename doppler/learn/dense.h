@@ -77,10 +77,15 @@ template <typename Real, typename Input>
   }
 }
 
-// y[rows × columns] += x[rows × inner] · w[inner × columns]
+// y[rows × columns] += x[rows × inner] · w[inner × columns]. In panels of w that stay in the cache for all rows.
 template <typename Real>
 void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::size_t inner, std::size_t columns) {
-  for (std::size_t row = 0; row < rows; ++row) row_multiply_add(x + row * inner, w, y + row * columns, inner, columns);
+  for (std::size_t block = 0; block < columns; block += kBlock)
+    for (std::size_t row = 0; row < rows; ++row) {
+      Block<Real> sum(y + row * columns + block);
+      for (std::size_t i = 0; i < inner; ++i) sum.add_scaled(x[row * inner + i], Block<Real>(w + i * columns + block));
+      sum.store(y + row * columns + block);
+    }
 }
 
 // w[inner × columns] += xᵀ · g, for x[rows × inner] and g[rows × columns]. In bands of rows that stay in the cache.

@@ -8,6 +8,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/gnn.h"
+#include "doppler/learn/paper.h"
 
 namespace doppler {
 namespace {
@@ -73,6 +74,7 @@ std::vector<float> take_floats(const std::string& where, std::string_view& bytes
 }  // namespace
 
 std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng rng) {
+  if (architecture == "paper") return make_paper_network(rng, executable_directory());
   GnnShape shape;
   std::size_t& width = shape.width;
   char messages[16] = "";
@@ -86,7 +88,7 @@ std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng 
     }
   }
   throw InputError(
-      fmt::format("architecture: found '{}'; required 'gnn width W layers L messages episode|step', W a "
+      fmt::format("architecture: found '{}'; required 'paper' or 'gnn width W layers L messages episode|step', W a "
                   "multiple of {} up to 512, L up to 16",
                   text, kBlock));
 }

@@ -9,7 +9,8 @@
 
 namespace doppler {
 
-// A network from its description: "gnn width 32 layers 2 messages episode". Throws InputError for any other text.
+// A network from its description: "gnn width 32 layers 2 messages episode", or "paper" (paper.h). Throws InputError for
+// any other text.
 std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng rng);
 
 // The content of a policy file or checkpoint: a line with format and version, a line of JSON that says what the numbers

@@ -201,6 +201,7 @@ void Rollout<Real>::set_target(DeviceId device) {
   Real* row = target_.data() + step_ * devices_;
   std::fill_n(row, devices_, Real{0});
   row[device] = 1;
+  log_probability_ += static_cast<double>(log_probabilities_[step_ * devices_ + device]);
 }
 
 template <typename Real>
@@ -209,10 +210,8 @@ void Rollout<Real>::commit(OpId op, DeviceId device, const Embedding<Real>& embe
   if (keeps_) {
     const std::size_t row = step_ * devices_;
     decided_[step_] = state_.choices() > 1;
-    for (std::size_t i = row; i < row + devices_; ++i) {
+    for (std::size_t i = row; i < row + devices_; ++i)
       plc_entropy_ -= static_cast<double>(probability_[i] * log_probabilities_[i]);
-      log_probability_ += static_cast<double>(target_[i] * log_probabilities_[i]);
-    }
   }
   dense::add_scaled(placed_scale_, embedding.placed.data() + op * width, device_sum_.data() + device * width, width);
   order_.push_back(op);
@@ -317,6 +316,7 @@ void Rollout<Real>::label_devices(TeacherRule teacher) {
     target_[row + device] = labelled(device) && total > 0
                                 ? static_cast<Real>(static_cast<double>(probability_[row + device]) / total)
                                 : Real{0};
+  log_probability_ += total > 0 ? std::log(total) : 0;
   plc_agreement_ += labelled(favourite) ? 1 : 0;
 }
 

@@ -58,7 +58,10 @@ class Rollout {
 
   // Of the last episode, per step.
   double entropy() const { return (sel_entropy_ + plc_entropy_) / static_cast<double>(order_.size()); }
-  double log_probability() const { return log_probability_; }  // of the targets, summed over steps
+  // Of the targets, summed over steps; of a set of them, log Σ p.
+  double log_probability() const { return log_probability_; }
+  // What the policy thought of a device at a step; 0: the op could not go there. Only if activations are kept.
+  Real probability(std::size_t step, DeviceId device) const { return probability_[step * devices_ + device]; }
   // imitate(): the share of steps in which the policy's first choice was one of the teacher's.
   double sel_agreement() const { return sel_agreement_; }
   double plc_agreement() const { return plc_agreement_; }

@@ -14,3 +14,7 @@ run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${BUILD}/install_test/consumer -DC
 run(${CMAKE_COMMAND} --build ${BUILD}/install_test/consumer)
 run(${BUILD}/install_test/consumer/consumer)
 run(${prefix}/bin/doppler --version)
+
+if(EXISTS ${BUILD}/bin/doppler_torch.so AND NOT EXISTS ${prefix}/lib/doppler/doppler_torch.so)
+  message(FATAL_ERROR "found no ${prefix}/lib/doppler/doppler_torch.so; required beside the command")
+endif()
