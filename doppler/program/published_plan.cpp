@@ -91,11 +91,19 @@ struct SmallRule {
 constexpr SmallRule kChainRules[] = {{"CDE.partial", "ikj", "i4k2j2"},
                                      {"DE.partial", "ikj", "i2k2j4"},
                                      {"AB.partial", "ikj", "i4k2j2"},
-                                     {"sum", "ik", "i4k2"}};
-constexpr SmallRule kFfnnRules[] = {
-    {"matmul1.partial", "ikj", "i4k4"}, {"relu1", "ik", "i4k4"}, {"matmul2.partial", "ikj", "i4j4"},
-    {"max.partial", "ij", "i16"},       {"shift", "ij", "i16"},  {"exp", "ij", "i16"},
-    {"sum.partial", "ij", "i16"},       {"divide", "ij", "i16"}};
+                                     {"sum", "ik", "i4k2"},
+                                     // Other associations: every product like the published ones.
+                                     {"product.partial", "ikj", "i4k2j2"}};
+constexpr SmallRule kFfnnRules[] = {{"matmul1.partial", "ikj", "i4k4"},
+                                    {"relu1", "ik", "i4k4"},
+                                    {"matmul2.partial", "ikj", "i4j4"},
+                                    {"relu2", "ik", "i4k4"},
+                                    {"matmul3.partial", "ikj", "i4j4"},  // of a third layer
+                                    {"max.partial", "ij", "i16"},
+                                    {"shift", "ij", "i16"},
+                                    {"exp", "ij", "i16"},
+                                    {"sum.partial", "ij", "i16"},
+                                    {"divide", "ij", "i16"}};
 
 Box parse_cuts(std::string_view labels, std::string_view cuts) {
   Box box(labels.size(), 1);
@@ -138,6 +146,7 @@ using LabelsAndCuts = std::pair<std::string_view, std::string_view>;
 template <typename Rules>
 const auto* matching_rule(const Rules& rules, std::string_view name) {
   decltype(std::begin(rules)) best = nullptr;
+  name = name.substr(0, name.rfind('#'));  // the second of a name is called "name#2"
   for (const auto& rule : rules)
     if (name.ends_with(rule.name) && (best == nullptr || best->name.size() < rule.name.size())) best = &rule;
   return best;

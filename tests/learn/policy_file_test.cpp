@@ -1,0 +1,100 @@
+#include "doppler/learn/policy_file.h"
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/error.h"
+#include "doppler/learn/doppler_policy.h"
+
+namespace doppler {
+namespace {
+
+PolicyFile small_policy() {
+  PolicyFile file;
+  file.architecture = "gnn width 32 layers 1 messages episode";
+  const auto network = make_network(file.architecture, Rng(1));
+  file.parameters.assign(network->parameters().begin(), network->parameters().end());
+  file.made_by = "a test";
+  file.adam_mean.assign(file.parameters.size(), 0.5F);
+  file.adam_square.assign(file.parameters.size(), 0.25F);
+  file.training = R"({"updates":3})";
+  return file;
+}
+
+std::string error_of(const std::string& bytes) {
+  try {
+    parse_policy("run/checkpoint", bytes);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(APolicyFile, ComesBackAsItWas) {
+  const PolicyFile file = small_policy();
+  const PolicyFile back = parse_policy("file", policy_to_bytes(file));
+  EXPECT_EQ(back.architecture, file.architecture);
+  EXPECT_EQ(back.parameters, file.parameters);
+  EXPECT_EQ(back.adam_mean, file.adam_mean);
+  EXPECT_EQ(back.adam_square, file.adam_square);
+  EXPECT_EQ(back.training, file.training);
+  EXPECT_EQ(back.made_by, file.made_by);
+}
+
+TEST(APolicyFile, IsRefusedWhereverItIsCutShort) {
+  const std::string bytes = policy_to_bytes(small_policy());
+  for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 50)
+    EXPECT_NE(error_of(bytes.substr(0, length)), "") << length;
+}
+
+TEST(APolicyFile, IsRefusedIfAnyByteOfItsNumbersIsWrong) {
+  const std::string bytes = policy_to_bytes(small_policy());
+  for (std::size_t at = bytes.find("\n{") + 2; at < bytes.size(); at += 997) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    EXPECT_NE(error_of(damaged), "") << at;
+  }
+}
+
+TEST(APolicyFile, NamesWhatIsWrong) {
+  const std::string bytes = policy_to_bytes(small_policy());
+  EXPECT_NE(error_of("PK\3\4 a torch archive").find("required a doppler policy"), std::string::npos);
+  EXPECT_NE(error_of(replaced(bytes, "doppler-policy 1", "doppler-policy 2")).find("version '2'; required 1"),
+            std::string::npos);
+  EXPECT_NE(error_of(replaced(bytes, "node depth", "node breadth")).find("'node breadth'; required 'node depth'"),
+            std::string::npos);
+  EXPECT_NE(error_of(bytes.substr(0, bytes.size() - 5)).find("damaged or cut short"), std::string::npos);
+}
+
+TEST(APolicyFile, WithNumbersThatAreNotFiniteIsRefused) {
+  PolicyFile file = small_policy();
+  file.parameters[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(error_of(policy_to_bytes(file)).find("required finite numbers"), std::string::npos);
+}
+
+TEST(APolicyFile, OfAnUnknownArchitectureIsRefused) {
+  for (const std::string text :
+       {"", "gnn", "gnn width 33 layers 2 messages episode", "gnn width 32 layers 99 messages episode",
+        "gnn width 32 layers 2 messages never", "gnn width 32 layers 2 messages episode and more",
+        "gnn width 99999999999 layers 2 messages episode"})
+    EXPECT_THROW(make_network(text, Rng(0)), InputError) << text;
+}
+
+TEST(APolicyFile, WithTheWrongNumberOfParametersIsRefused) {
+  PolicyFile file = small_policy();
+  file.parameters.pop_back();
+  EXPECT_THROW(network_from("file", file), InputError);
+}
+
+TEST(TheShippedPolicy, IsSoundAndSmall) {
+  const PolicyFile file = shipped_policy();
+  EXPECT_LT(policy_to_bytes(file).size(), 300'000U);  // "a few hundred kB at most"
+  EXPECT_EQ(network_from("shipped", file)->parameters().size(), file.parameters.size());
+  EXPECT_FALSE(file.made_by.empty());
+}
+
+}  // namespace
+}  // namespace doppler

@@ -1,0 +1,204 @@
+#include "doppler/learn/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/error.h"
+#include "doppler/graph/generate.h"
+#include "doppler/learn/generated_tasks.h"
+#include "doppler/place/critical_path.h"
+#include "tests/learn/published.h"
+
+namespace doppler {
+namespace {
+
+std::unique_ptr<OwnedTask> small_task(std::string name = "small", Discipline discipline = Discipline::fifo) {
+  return std::make_unique<OwnedTask>(std::move(name), generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
+                                     load_machine("p100x4"), Rules{.discipline = discipline}, true);
+}
+
+GeneratedCosts quiet_costs() {
+  GeneratedCosts costs;
+  costs.communication_ratio = 0.3;
+  return costs;
+}
+
+TrainingOptions updates(std::uint64_t count) {
+  TrainingOptions options;
+  options.updates = count;
+  options.seed = 7;
+  options.learner.batch = 4;
+  return options;
+}
+
+std::unique_ptr<Network<float>> fresh_network() {
+  return make_network("gnn width 32 layers 2 messages episode", Rng(5));
+}
+
+// A trainer with two graphs and two generated ones, so that everything that a checkpoint holds is in use.
+struct Session {
+  explicit Session(std::uint64_t count) : network(fresh_network()), trainer(*network, make(count)) {
+    trainer.add(small_task("fifo"));
+    trainer.add(small_task("priority", Discipline::priority), 2);
+    GeneratedTaskOptions tiny;
+    tiny.fewest_ops = 10;
+    tiny.most_ops = 30;
+    tiny.most_devices = 4;
+    trainer.add_generated([tiny](Rng rng) { return generate_task(tiny, rng); }, 2);
+  }
+  static TrainingOptions make(std::uint64_t count) {
+    TrainingOptions options = updates(count);
+    options.visits_per_generated = 3;
+    return options;
+  }
+  void run(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) trainer.step();
+  }
+  std::vector<float> parameters() const { return {network->parameters().begin(), network->parameters().end()}; }
+
+  std::unique_ptr<Network<float>> network;
+  Trainer trainer;
+};
+
+TEST(ATrainer, GivesTheSameParametersForTheSameSeed) {
+  Session a(60), b(60);
+  a.run(60);
+  b.run(60);
+  EXPECT_EQ(a.parameters(), b.parameters());
+  EXPECT_EQ(a.trainer.task(0).best(), b.trainer.task(0).best());
+  EXPECT_TRUE(a.trainer.finished());
+}
+
+TEST(ATrainer, ResumedFromACheckpointDoesWhatItWouldHaveDone) {
+  Session whole(80), first(80);
+  whole.run(80);
+  first.run(40);
+  const std::string saved = policy_to_bytes(first.trainer.save());
+  first.run(7);  // lost by the kill
+
+  Session second(80);
+  second.trainer.restore("saved", parse_policy("saved", saved));
+  EXPECT_EQ(second.trainer.updates(), 40U);
+  second.run(40);
+  EXPECT_EQ(second.parameters(), whole.parameters());
+  for (std::size_t i = 0; i < whole.trainer.task_count(); ++i) {
+    EXPECT_EQ(second.trainer.task(i).name(), whole.trainer.task(i).name());
+    EXPECT_EQ(second.trainer.task(i).best(), whole.trainer.task(i).best());
+    EXPECT_EQ(second.trainer.task(i).evaluations(), whole.trainer.task(i).evaluations());
+  }
+}
+
+TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
+  Session session(10);
+  session.run(3);
+  const PolicyFile saved = session.trainer.save();
+  const auto network = fresh_network();
+  Trainer other(*network, updates(10));
+  other.add(small_task());
+  EXPECT_THROW(other.restore("saved", saved), InputError);
+
+  Session another(10);
+  PolicyFile without_state = saved;
+  without_state.training.clear();
+  EXPECT_THROW(another.trainer.restore("saved", without_state), InputError);
+  PolicyFile damaged = saved;
+  damaged.training = "{\"seed\":7,\"tasks\":";
+  EXPECT_THROW(another.trainer.restore("saved", damaged), InputError);
+  // A device that the machine does not have.
+  PolicyFile wrong = saved;
+  const std::size_t at = wrong.training.find("\"device_of_op\":[");
+  ASSERT_NE(at, std::string::npos);
+  wrong.training.insert(at + 16, "9");
+  EXPECT_THROW(another.trainer.restore("saved", wrong), InputError);
+}
+
+TEST(ATrainer, VisitsTasksInProportionToTheirWeights) {
+  const auto network = fresh_network();
+  Trainer trainer(*network, updates(1000));
+  trainer.add(small_task("once"), 1);
+  trainer.add(small_task("thrice"), 3);
+  int thrice = 0;
+  for (int i = 0; i < 40; ++i) thrice += trainer.step().task == "thrice" ? 1 : 0;
+  EXPECT_EQ(thrice, 30);
+}
+
+TEST(ATrainer, ImitatesFirstAndSimulatesThen) {
+  const auto network = fresh_network();
+  TrainingOptions options = updates(20);
+  options.imitation_share = 0.25;
+  Trainer trainer(*network, options);
+  trainer.add(small_task());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(trainer.step().stage, i < 5 ? Stage::imitation : Stage::simulation) << i;
+}
+
+TEST(ATrainer, NeverForgetsTheBestPlacement) {
+  const auto network = fresh_network();
+  Trainer trainer(*network, updates(100));
+  Task& task = trainer.add(small_task("ordered", Discipline::ordered));
+  Seconds before = Costs::kNever;
+  while (!trainer.finished()) {
+    const TrainingReport report = trainer.step();
+    EXPECT_LE(report.best, before);
+    before = report.best;
+  }
+  EXPECT_EQ(Simulator(task.problem()).makespan(task.best()), task.best_makespan());
+  EXPECT_GE(task.best_makespan(), task.bound() * (1 - 1e-9));
+}
+
+// Agreement is counted on the states that the learner visits. HEFT's rule without ties: ops of different times.
+TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
+  const auto network = fresh_network();
+  TrainingOptions options = updates(400);
+  options.stages = {Stage::imitation};
+  options.learner.batch = 8;
+  Trainer trainer(*network, options);
+  trainer.add(std::make_unique<OwnedTask>(
+      "layered", generate_layered({.ops = 120, .width = 6, .degree = 2, .seed = 1, .costs = quiet_costs()}),
+      load_machine("p100x4"), Rules{}, false));
+  double sel = 0, plc = 0;
+  for (int i = 0; i < 400; ++i) {
+    const UpdateReport result = trainer.step().result;
+    if (i < 380) continue;
+    sel += result.sel_agreement / 20;
+    plc += result.plc_agreement / 20;
+  }
+  EXPECT_GT(sel, 0.95);
+  EXPECT_GT(plc, 0.95);
+}
+
+TEST(Imitation, OfTheBestClassicalPlacementRaisesItsProbability) {
+  const auto network = fresh_network();
+  TrainingOptions options = updates(300);
+  options.stages = {Stage::imitation};
+  options.teacher = Teacher::best;
+  Trainer trainer(*network, options);
+  Task& task = trainer.add(small_task());
+  const double before = trainer.step().result.entropy;
+  double after = 0;
+  while (!trainer.finished()) after = trainer.step().result.entropy;
+  EXPECT_LT(after, 0.5 * before);
+  EXPECT_FALSE(task.elites().empty());
+}
+
+// Bounded in updates, not in time, so that it gives the same answer on every machine. Expert iteration is off: this is
+// what the policy learns by itself.
+TEST(Simulation, ImprovesOnItsTeacherOnEveryPublishedGraph) {
+  for (const test::PublishedGraph& published : test::published_graphs()) {
+    SCOPED_TRACE(published.file);
+    auto owned = test::published_task(published);
+    if (!owned) GTEST_SKIP() << "no published graphs at " << DOPPLER_SHARED_DATA;
+    MethodOptions teacher;
+    teacher.budget = Budget::unlimited();
+    const Seconds taught = Simulator(owned->problem()).makespan(critical_path(owned->problem(), teacher).placement);
+    const auto network = fresh_network();
+    TrainingOptions options = updates(150);
+    options.learner.batch = 16;
+    options.expert_share = 0;
+    Trainer trainer(*network, options);
+    Task& task = trainer.add(std::move(owned));
+    while (!trainer.finished()) trainer.step();
+    EXPECT_LT(task.best_makespan(), taught);
+  }
+}
+
+}  // namespace
+}  // namespace doppler
