@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doppler/learn/adam.h"
-#include "doppler/learn/rollout.h"
+#include "doppler/learn/step_rollout.h"
 #include "doppler/learn/task.h"
 
 namespace doppler {
@@ -47,7 +47,7 @@ class Learner {
   LearnerOptions options_;
   Adam adam_;
   Embedding<float> embedding_, gradient_;
-  std::vector<Rollout<float>> rollouts_;
+  std::vector<std::unique_ptr<Rollout<float>>> rollouts_;
   std::vector<Seconds> makespans_;
 };
 
