@@ -1,10 +1,11 @@
-// Milliseconds per training episode and per zero-shot answer. An episode is one sampled rollout with its simulation and
-// its share of the update.
+// CPU milliseconds of the learner. An episode is one sampled rollout with its simulation and its share of the update.
+// Architectures are compared in one run, update against update, because the machine's mood changes from run to run:
+// `times_default` is the ratio to the default network on the same graph.
+
+#include <ctime>
+#include <functional>
 
 #include <benchmark/benchmark.h>
-
-#include <chrono>
-#include <map>
 
 #include "bench/bench_graphs.h"
 #include "doppler/learn/gnn.h"
@@ -14,41 +15,109 @@
 namespace doppler::bench {
 namespace {
 
-enum class Kind { once, step, paper };
+enum class Kind { once_per_episode, every_step, paper };
 
-struct Bench {
-  Bench(const Graph& graph, const Machine& machine)
+struct Training {
+  Training(const Graph& graph, const Machine& machine)
       : costs(graph, machine), problem(costs, {}), task("bench", problem, std::make_unique<SimulatorOracle>(problem)) {}
   Costs costs;
   Problem problem;
   Task task;
 };
 
-double milliseconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+double cpu_milliseconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 std::unique_ptr<Network<float>> make_network(Kind kind) {
   if (kind == Kind::paper) return make_paper_network(Rng(1), executable_directory());
-  return std::make_unique<Gnn<float>>(GnnShape{}, Rng(1));
+  return std::make_unique<Gnn<float>>(GnnShape{.per_step = kind == Kind::every_step}, Rng(1));
 }
+
+// Updates of one network, and the time that they took per episode.
+class Trainee {
+ public:
+  Trainee(const Graph& graph, const Machine& machine, Kind kind, std::size_t batch)
+      : training_(graph, machine),
+        network_(make_network(kind)),
+        options_{.batch = batch},
+        learner_(*network_, options_) {
+    update();
+    total_ = episodes_ = 0;  // the first one allocates
+  }
+  void update() {
+    total_ += cpu_milliseconds([&] { learner_.reinforce(training_.task, 1e-3, 0.01, Rng(seed_++)); });
+    episodes_ += static_cast<double>(options_.batch);
+  }
+  double per_episode() const { return total_ / episodes_; }
+
+ private:
+  Training training_;
+  std::unique_ptr<Network<float>> network_;
+  LearnerOptions options_;
+  Learner learner_;
+  std::uint64_t seed_ = 0;
+  double total_ = 0, episodes_ = 0;
+};
 
 void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
   const Machine machine = uniform_machine(graph.devices);
-  Bench bench(graph.graph, machine);
-  const auto network = make_network(kind);
-  const LearnerOptions options;
-  Learner learner(*network, options);
-  learner.reinforce(bench.task, 1e-3, 0.01, Rng(0));
-  std::uint64_t seed = 1;
-  double total = 0, updates = 0;
+  Trainee trainee(graph.graph, machine, kind, kind == Kind::every_step ? 2 : 16);
+  Trainee reference(graph.graph, machine, Kind::once_per_episode, 16);
   for (auto _ : state) {
-    total += milliseconds([&] { learner.reinforce(bench.task, 1e-3, 0.01, Rng(seed++)); });
-    ++updates;
+    trainee.update();
+    state.PauseTiming();
+    reference.update();
+    state.ResumeTiming();
   }
-  state.counters["ms_per_episode"] = total / updates / static_cast<double>(options.batch);
+  state.counters["ms_per_episode"] = trainee.per_episode();
+  if (kind != Kind::once_per_episode) state.counters["times_default"] = trainee.per_episode() / reference.per_episode();
+}
+
+void train_layered(benchmark::State& state) {
+  const Graph graph = layered_graph(static_cast<OpId>(state.range(0)));
+  const Machine machine = load_machine("p100x8");
+  Trainee trainee(graph, machine, Kind::once_per_episode, 16);
+  for (auto _ : state) trainee.update();
+  state.counters["ms_per_episode"] = trainee.per_episode();
+  state.counters["us_per_op"] = 1e3 * trainee.per_episode() / static_cast<double>(state.range(0));
+}
+
+// What a user waits for: features, one embedding, one greedy and 64 sampled rollouts, each simulated.
+void answer(benchmark::State& state, const Graph& graph, const Machine& machine) {
+  const Costs costs(graph, machine);
+  const Problem problem(costs, {});
+  Gnn<float> network({}, Rng(1));
+  for (auto _ : state) {
+    const PolicyInput input(problem);
+    Embedding<float> embedding;
+    network.embed(input, {}, embedding);
+    Rollout<float> rollout(network.device_features(), network.head_shape(), false);
+    rollout.bind(input);
+    Simulator simulator(problem);
+    Placement placement;
+    Seconds best = Costs::kNever;
+    Rng rng(1);
+    for (int i = 0; i <= 64; ++i) {
+      rollout.act(embedding, network.head(), i == 0 ? Deciding::greedy : Deciding::sampled, rng);
+      placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
+      best = std::min(best, simulator.makespan(placement));
+    }
+    benchmark::DoNotOptimize(best);
+  }
+}
+void answer_small(benchmark::State& state, const BenchGraph& graph) {
+  answer(state, graph.graph, uniform_machine(graph.devices));
+}
+void answer_layered(benchmark::State& state) {
+  answer(state, layered_graph(static_cast<OpId>(state.range(0))), load_machine("p100x8"));
 }
 
 }  // namespace
@@ -57,10 +126,20 @@ void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
 int main(int argc, char** argv) {
   using namespace doppler::bench;
   benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const auto graphs = small_graphs();
-  for (const std::size_t i : {3, 5}) {
-    benchmark::RegisterBenchmark(("train/default/" + graphs[i].name).c_str(), train, graphs[i], Kind::once)->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("train/paper/" + graphs[i].name).c_str(), train, graphs[i], Kind::paper)->Unit(benchmark::kMillisecond);
+  for (const BenchGraph* graph : {&graphs[graphs.size() == 6 ? 3 : 2], &graphs.back()}) {
+    for (const auto& [name, kind] : {std::pair("default", Kind::once_per_episode),
+                                     {"message_passing_step", Kind::every_step},
+                                     {"architecture_paper", Kind::paper}})
+      benchmark::RegisterBenchmark(("train/" + std::string(name) + "/" + graph->name).c_str(), train, *graph, kind)
+          ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("zero_shot_64/" + graph->name).c_str(), answer_small, *graph)
+        ->Unit(benchmark::kMillisecond);
   }
+  for (const auto& [name, run] :
+       {std::pair("train/layered", &train_layered), {"zero_shot_64/layered", &answer_layered}})
+    benchmark::RegisterBenchmark(name, run)->Arg(300)->Arg(1'000)->Arg(3'000)->Arg(10'000)->Unit(
+        benchmark::kMillisecond);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -25,6 +25,7 @@ struct TrainOptions : Options {
   std::optional<std::uint64_t> episodes;
   std::string weights;
   bool generated = false, resume = false;
+  std::string architecture = "gnn", message_passing = "episode";
   std::size_t width = 32, layers = 2;
   std::string checkpoint_every = "10s";
   std::uint64_t validate_every = 500;
@@ -150,8 +151,13 @@ class TrainingSession {
  private:
   static std::unique_ptr<Network<float>> make_start(const TrainOptions& options) {
     if (!options.start.empty()) return network_from(options.start, read_policy(options.start));
-    return make_network(fmt::format("gnn width {} layers {} messages episode", options.width, options.layers),
-                        Rng(mix(options.seed, 0)));
+    std::string architecture = options.architecture;
+    if (architecture == "gnn")
+      architecture +=
+          fmt::format(" width {} layers {} messages {}", options.width, options.layers, options.message_passing);
+    else if (options.message_passing != "episode")
+      throw InputError("--message-passing step: required --architecture gnn");
+    return make_network(architecture, Rng(mix(options.seed, 0)));
   }
   static std::vector<std::unique_ptr<OwnedTask>> load_all(const std::vector<std::string>& names,
                                                           const TrainOptions& options) {
@@ -263,6 +269,12 @@ void add_train(CLI::App& command) {
   verb->add_flag("--resume", options->resume, "Go on with the training in --out; give the same graphs and seed");
   verb->add_option("--checkpoint-every", options->checkpoint_every, "The most that a kill can cost")
       ->type_name("TIME")
+      ->capture_default_str();
+  verb->add_option("--architecture", options->architecture, "gnn, or paper: the published network, on libtorch")
+      ->check(CLI::IsMember({"gnn", "paper"}))
+      ->capture_default_str();
+  verb->add_option("--message-passing", options->message_passing, "Once per episode, or at every step; for comparison")
+      ->check(CLI::IsMember({"episode", "step"}))
       ->capture_default_str();
   verb->add_option("--width", options->width, "Of the network; a multiple of 32")->capture_default_str();
   verb->add_option("--layers", options->layers, "Of message passing")->capture_default_str();

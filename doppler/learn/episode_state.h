@@ -90,6 +90,7 @@ class EpisodeState {
       if (--missing_[edge.op] == 0) on_ready(edge.op);
   }
   std::span<const DeviceId> device_of_op() const { return device_of_op_; }
+  Seconds end(OpId op) const { return end_of_op_[op]; }  // once it is placed
   static constexpr DeviceId kUnplaced = std::numeric_limits<DeviceId>::max();
 
  private:

@@ -24,6 +24,7 @@ class Gnn final : public Network<Real> {
   std::string architecture() const override;
   DeviceFeatureSet device_features() const override { return DeviceFeatureSet::improved; }
   HeadShape head_shape() const override { return {.width = shape_.width}; }
+  bool per_step() const override { return shape_.per_step; }
   void embed(const PolicyInput& input, std::span<const Real> progress, Embedding<Real>& embedding) override;
   void backward(const Embedding<Real>& gradient) override;
 

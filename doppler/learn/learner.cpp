@@ -7,23 +7,23 @@ namespace doppler {
 
 Learner::Learner(Network<float>& network, const LearnerOptions& options)
     : network_(network), options_(options), adam_(network.parameters().size()), makespans_(options.batch) {
-  for (std::size_t i = 0; i <= options.batch; ++i)
-    rollouts_.emplace_back(network.device_features(), network.head_shape(), true);
+  for (std::size_t i = 0; i <= options.batch; ++i) rollouts_.push_back(make_rollout(network, true));
 }
 
 void Learner::prepare(const Task& task) {
-  network_.embed(task.input(), {}, embedding_);
+  // A network that looks at every step is asked by its rollouts.
+  if (!network_.per_step()) network_.embed(task.input(), {}, embedding_);
   gradient_.resize(task.input().op_count(), network_.head_shape().width);
   gradient_.fill_zero();
 }
 
 double Learner::finish(double rate) {
-  network_.backward(gradient_);
+  if (!network_.per_step()) network_.backward(gradient_);
   return adam_.step(network_.parameters(), network_.gradients(), rate, options_.largest_gradient);
 }
 
 void Learner::follow(const Task& task, const Elite& elite, double weight) {
-  Rollout<float>& rollout = rollouts_.back();
+  Rollout<float>& rollout = *rollouts_.back();
   rollout.bind(task.input());
   rollout.follow(embedding_, network_.head(), elite.order, elite.device_of_op);
   rollout.backward(network_.head(), {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, 0}, gradient_,
@@ -34,7 +34,7 @@ UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate
   prepare(task);
   UpdateReport report;
   const double ops = task.input().op_count(), weight = 1 / (static_cast<double>(options_.batch) * ops);
-  Rollout<float>& rollout = rollouts_.back();
+  Rollout<float>& rollout = *rollouts_.back();
   rollout.bind(task.input());
   for (std::size_t i = 0; i < options_.batch; ++i) {
     rollout.imitate(embedding_, network_.head(), teacher, rng);
@@ -43,6 +43,7 @@ UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate
     report.entropy += rollout.entropy() / static_cast<double>(options_.batch);
     report.sel_agreement += rollout.sel_agreement() / static_cast<double>(options_.batch);
     report.plc_agreement += rollout.plc_agreement() / static_cast<double>(options_.batch);
+    report.log_probability += rollout.log_probability() * weight;
   }
   report.gradient_norm = finish(rate);
   return report;
@@ -53,7 +54,8 @@ UpdateReport Learner::follow_elite(const Task& task, double rate, Rng rng) {
   const auto& elites = task.elites();
   follow(task, elites[rng.below(static_cast<std::uint32_t>(elites.size()))], 1.0 / task.input().op_count());
   UpdateReport report;
-  report.entropy = rollouts_.back().entropy();
+  report.entropy = rollouts_.back()->entropy();
+  report.log_probability = rollouts_.back()->log_probability() / task.input().op_count();
   report.gradient_norm = finish(rate);
   return report;
 }
@@ -65,7 +67,7 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
   const double ops = task.input().op_count();
   report.best = Costs::kNever;
   for (std::size_t i = 0; i < options_.batch; ++i) {
-    Rollout<float>& rollout = rollouts_[i];
+    Rollout<float>& rollout = *rollouts_[i];
     rollout.bind(task.input());
     rollout.act(embedding_, network_.head(), Deciding::sampled, rng);
     makespans_[i] = task.evaluate(rollout.device_of_op(), rollout.order());
@@ -82,9 +84,9 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
     const double advantage = std::clamp((report.mean - makespans_[i]) / scale * batch / (batch - 1),
                                         -options_.largest_advantage, options_.largest_advantage);
     const double weight = advantage / (batch * ops);
-    rollouts_[i].backward(network_.head(),
-                          {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, entropy / (batch * ops)},
-                          gradient_, network_.head_gradient());
+    rollouts_[i]->backward(network_.head(),
+                           {options_.train_sel ? weight : 0, options_.train_plc ? weight : 0, entropy / (batch * ops)},
+                           gradient_, network_.head_gradient());
   }
   if (options_.self_imitation > 0 && !task.elites().empty()) {
     const auto& elites = task.elites();
@@ -96,7 +98,7 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
 
 Placement Learner::best_of_batch() const {
   const auto best = std::min_element(makespans_.begin(), makespans_.end()) - makespans_.begin();
-  const Rollout<float>& rollout = rollouts_[static_cast<std::size_t>(best)];
+  const Rollout<float>& rollout = *rollouts_[static_cast<std::size_t>(best)];
   Placement placement;
   placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
   placement.priority = ranks_from_order({rollout.order().begin(), rollout.order().end()});

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doppler/learn/adam.h"
-#include "doppler/learn/rollout.h"
+#include "doppler/learn/step_rollout.h"
 #include "doppler/learn/task.h"
 
 namespace doppler {
@@ -21,6 +21,7 @@ struct UpdateReport {
   Seconds mean = 0, best = 0;                   // of the batch; imitation: 0
   double entropy = 0;                           // per step
   double sel_agreement = 0, plc_agreement = 0;  // imitation: with the teacher
+  double log_probability = 0;                   // imitation: of what the teacher does, per step
   double gradient_norm = 0;
 };
 
@@ -51,7 +52,7 @@ class Learner {
   LearnerOptions options_;
   Adam adam_;
   Embedding<float> embedding_, gradient_;
-  std::vector<Rollout<float>> rollouts_;  // the batch, and one for imitation
+  std::vector<std::unique_ptr<Rollout<float>>> rollouts_;  // the batch, and one for imitation
   std::vector<Seconds> makespans_;
 };
 

@@ -51,6 +51,8 @@ class Network {
   virtual std::string architecture() const = 0;
   virtual DeviceFeatureSet device_features() const = 0;
   virtual HeadShape head_shape() const = 0;
+  // Whether it looks at the progress of the episode, so that every step needs an embedding of its own.
+  virtual bool per_step() const { return false; }
 
   std::span<Real> parameters() { return parameters_; }
   std::span<const Real> parameters() const { return parameters_; }
@@ -59,8 +61,7 @@ class Network {
   const Real* head() const { return parameters_.data() + parameters_.size() - head_shape().size(); }
   Real* head_gradient() { return gradients_.data() + gradients_.size() - head_shape().size(); }
 
-  // Embeds the graph. `progress` holds kProgressFeatures numbers per op if the network looks at the state of the
-  // episode too (message passing at every step), and is empty otherwise.
+  // Embeds the graph. `progress` holds kProgressFeatures numbers per op if per_step(), and is empty otherwise.
   virtual void embed(const PolicyInput& input, std::span<const Real> progress, Embedding<Real>& embedding) = 0;
   // Adds the gradient of the last embed() to gradients(), given that of its result.
   virtual void backward(const Embedding<Real>& gradient) = 0;

@@ -76,6 +76,11 @@ void Rollout<Real>::join(OpId op) {
   joined_[op] = static_cast<std::uint32_t>(step_);
   z_ += weight_[op];
   z_score_ += weight_[op] * static_cast<double>(embedding_->score[op]);
+  enter_race(op);
+}
+
+template <typename Real>
+void Rollout<Real>::enter_race(OpId op) {
   if (race_ == Race::none) return;
   double time = -static_cast<double>(embedding_->score[op]);
   if (race_ == Race::drawn) time = now_ - std::log1p(-rng_->uniform()) / weight_[op];
@@ -227,6 +232,7 @@ void Rollout<Real>::act(const Embedding<Real>& embedding, const Real* head, Deci
   rng_ = &rng;
   begin(embedding);
   while (!ready_.empty()) {
+    before_step();
     const OpId op = next_in_race();
     sel_target_[op] = 1;
     log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_);
@@ -244,6 +250,7 @@ void Rollout<Real>::follow(const Embedding<Real>& embedding, const Real* head, s
   race_ = Race::none;
   begin(embedding);
   for (const OpId op : order) {
+    before_step();
     sel_target_[op] = 1;
     log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_);
     leave(op);
@@ -267,6 +274,7 @@ void Rollout<Real>::imitate(const Embedding<Real>& embedding, const Real* head, 
   rng_ = &rng;
   begin(embedding);
   while (!ready_.empty()) {
+    before_step();
     label_ops(teacher);
     const OpId op = next_in_race();
     leave(op);

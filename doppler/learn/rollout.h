@@ -37,24 +37,25 @@ template <typename Real>
 class Rollout {
  public:
   Rollout(DeviceFeatureSet set, const HeadShape& shape, bool keeps_activations);
+  virtual ~Rollout() = default;
 
   // The problem of the next episodes; it must outlive them.
   void bind(const PolicyInput& input);
 
   // The network's embedding and head must stay as they are until after backward().
-  void act(const Embedding<Real>& embedding, const Real* head, Deciding deciding, Rng& rng);
+  virtual void act(const Embedding<Real>& embedding, const Real* head, Deciding deciding, Rng& rng);
   // Takes the given decisions; they are the target. `order` must be topological, `devices` may be anything.
-  void follow(const Embedding<Real>& embedding, const Real* head, std::span<const OpId> order,
-              std::span<const DeviceId> device_of_op);
+  virtual void follow(const Embedding<Real>& embedding, const Real* head, std::span<const OpId> order,
+                      std::span<const DeviceId> device_of_op);
   // Acts by lot, but the target is what the teacher would have done in the states met.
-  void imitate(const Embedding<Real>& embedding, const Real* head, TeacherRule teacher, Rng& rng);
+  virtual void imitate(const Embedding<Real>& embedding, const Real* head, TeacherRule teacher, Rng& rng);
 
   std::span<const OpId> order() const { return order_; }
   std::span<const DeviceId> device_of_op() const { return state_.device_of_op(); }
 
   // Adds the gradient of the loss of the last episode to that of the embedding and of the head. Once per episode: it
   // uses up the activations.
-  void backward(const Real* head, const LossWeights& weights, Embedding<Real>& gradient, Real* head_gradient);
+  virtual void backward(const Real* head, const LossWeights& weights, Embedding<Real>& gradient, Real* head_gradient);
 
   // Of the last episode, per step.
   double entropy() const { return (sel_entropy_ + plc_entropy_) / static_cast<double>(order_.size()); }
@@ -66,7 +67,7 @@ class Rollout {
   double sel_agreement() const { return sel_agreement_; }
   double plc_agreement() const { return plc_agreement_; }
 
- private:
+ protected:
   struct Racer {
     double time;
     OpId op;
@@ -75,8 +76,10 @@ class Rollout {
     }
   };
 
+  virtual void before_step() {}
   void begin(const Embedding<Real>& embedding);
   void join(OpId op);
+  void enter_race(OpId op);
   void leave(OpId op);
   OpId next_in_race();
   void look(OpId op, const Embedding<Real>& embedding, const Real* head);

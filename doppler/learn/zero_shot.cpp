@@ -1,6 +1,6 @@
 #include "doppler/learn/zero_shot.h"
 
-#include "doppler/learn/rollout.h"
+#include "doppler/learn/step_rollout.h"
 #include "doppler/place/incumbent.h"
 #include "doppler/place/simple_placements.h"
 
@@ -10,17 +10,17 @@ Proposal zero_shot(Network<float>& network, const Problem& problem, std::uint32_
                    const MethodOptions& options) {
   const PolicyInput input(problem);
   Embedding<float> embedding;
-  network.embed(input, {}, embedding);
-  Rollout<float> rollout(network.device_features(), network.head_shape(), false);
-  rollout.bind(input);
+  if (!network.per_step()) network.embed(input, {}, embedding);
+  const auto rollout = make_rollout(network, false);
+  rollout->bind(input);
   Rng rng(options.seed);
   Incumbent best("doppler", problem, options);
   for (std::uint32_t i = 0; i <= samples && !best.exhausted(); ++i) {
-    rollout.act(embedding, network.head(), i == 0 ? Deciding::greedy : Deciding::sampled, rng);
+    rollout->act(embedding, network.head(), i == 0 ? Deciding::greedy : Deciding::sampled, rng);
     Placement placement;
-    placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
+    placement.device_of_op.assign(rollout->device_of_op().begin(), rollout->device_of_op().end());
     placement.priority.resize(problem.op_count());
-    for (std::uint32_t rank = 0; rank < problem.op_count(); ++rank) placement.priority[rollout.order()[rank]] = rank;
+    for (std::uint32_t rank = 0; rank < problem.op_count(); ++rank) placement.priority[rollout->order()[rank]] = rank;
     best.consider(std::move(placement));
   }
   Proposal proposal = std::move(best).finish();
