@@ -45,61 +45,77 @@ TEST(ThePublishedNetwork, IsTheSameForTheSameSeed) {
   EXPECT_NE(of_a.score, of_c.score);
 }
 
-// Of Σ c · outputs for random c, along random directions and for single parameters of every block.
-void expect_right_gradient(const World& world) {
-  const PolicyInput input(world.problem);
-  const auto network = paper_network(1);
-  const std::size_t size = network->parameters().size(), outside = size - network->head_shape().size();
-  Rng rng(2);
-  for (float& parameter : network->parameters()) parameter += static_cast<float>(rng.uniform(-0.02, 0.02));
-  const Embedding<float> weights = random_embedding<float>(input.op_count(), kPaperHead, 3);
-  Embedding<float> embedding;
-  const auto loss = [&] {
-    network->embed(input, {}, embedding);
-    double sum = 0;
-    for (std::size_t i = 0; i < embedding.score.size(); ++i)
-      sum += static_cast<double>(weights.score[i]) * static_cast<double>(embedding.score[i]);
-    for (std::size_t i = 0; i < embedding.current.size(); ++i)
-      sum += static_cast<double>(weights.current[i]) * static_cast<double>(embedding.current[i]) +
-             static_cast<double>(weights.placed[i]) * static_cast<double>(embedding.placed[i]);
-    return sum;
-  };
-  loss();
-  network->backward(weights);
-  const std::vector<float> gradient(network->gradients().begin(), network->gradients().end());
-  loss();
-  network->backward(weights);
-  for (std::size_t i = 0; i < size; i += 997) EXPECT_NEAR(network->gradients()[i], 2 * gradient[i], 1e-3);
-  for (std::size_t i = outside; i < size; ++i) EXPECT_EQ(gradient[i], 0);
+// A network on a graph, and Σ c · outputs for random c.
+class Differentiable {
+ public:
+  explicit Differentiable(const World& world)
+      : input_(world.problem),
+        network_(paper_network(1)),
+        weights_(random_embedding<float>(input_.op_count(), kPaperHead, 3)) {
+    for (float& parameter : network_->parameters()) parameter += static_cast<float>(rng_.uniform(-0.02, 0.02));
+  }
+  Network<float>& network() { return *network_; }
 
-  // Random directions within one block at a time; in single precision a difference is right to a percent or so.
+  double value() {
+    network_->embed(input_, {}, embedding_);
+    const auto dot = [](const std::vector<float>& a, const std::vector<float>& b) {
+      double sum = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+      return sum;
+    };
+    return dot(weights_.score, embedding_.score) + dot(weights_.current, embedding_.current) +
+           dot(weights_.placed, embedding_.placed);
+  }
+  void backward() {
+    value();
+    network_->backward(weights_);
+  }
+
+  // The slope at `begin` … along a random direction that leans towards the gradient, so that the difference is well
+  // above the rounding of single precision: by a difference, and by the gradient.
+  std::pair<double, double> slopes(std::size_t begin, std::span<const float> gradient) {
+    std::vector<double> direction(gradient.size());
+    double norm = 0, expected = 0;
+    for (const float g : gradient) norm += static_cast<double>(g) * static_cast<double>(g);
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      const auto g = static_cast<double>(gradient[i]);
+      direction[i] = rng_.normal() + (norm > 0 ? 10 * g / std::sqrt(norm) : 0);
+      expected += direction[i] * g;
+    }
+    const auto here = network_->parameters().subspan(begin, gradient.size());
+    const std::vector<float> kept(here.begin(), here.end());
+    const auto moved = [&](double by) {
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        here[i] = static_cast<float>(static_cast<double>(kept[i]) + by * direction[i]);
+      const double result = value();
+      std::ranges::copy(kept, here.begin());
+      return result;
+    };
+    const double step = 2e-3 / std::sqrt(static_cast<double>(direction.size()) + 100);
+    return {(moved(step) - moved(-step)) / (2 * step), expected};
+  }
+
+ private:
+  PolicyInput input_;
+  std::unique_ptr<Network<float>> network_;
+  Embedding<float> weights_, embedding_;
+  Rng rng_{2};
+};
+
+void expect_right_gradient(const World& world) {
+  Differentiable function(world);
+  Network<float>& network = function.network();
+  function.backward();
+  const std::vector<float> gradient(network.gradients().begin(), network.gradients().end());
+  function.backward();
+  for (std::size_t i = 0; i < gradient.size(); i += 997) EXPECT_NEAR(network.gradients()[i], 2 * gradient[i], 1e-3);
+  const std::size_t outside = gradient.size() - network.head_shape().size();
+  for (std::size_t i = outside; i < gradient.size(); ++i) EXPECT_EQ(gradient[i], 0);
+
   std::size_t begin = 0;
-  const auto check = [&](const auto& blocks, const char* name) {
+  const auto check = [&](std::span<const PaperBlock> blocks, const char* name) {
     for (std::size_t b = 0; b < blocks.size(); begin += blocks[b].size(), ++b) {
-      const std::vector<float> kept(network->parameters().begin(), network->parameters().end());
-      std::vector<double> direction(blocks[b].size());
-      double expected = 0, norm = 0;
-      for (std::size_t i = 0; i < direction.size(); ++i) {
-        direction[i] = rng.normal();
-        expected += direction[i] * static_cast<double>(gradient[begin + i]);
-        norm += static_cast<double>(gradient[begin + i]) * static_cast<double>(gradient[begin + i]);
-      }
-      // Mostly along the gradient, so that the difference is well above rounding.
-      for (std::size_t i = 0; i < direction.size(); ++i) {
-        const double share = norm > 0 ? static_cast<double>(gradient[begin + i]) / std::sqrt(norm) : 0;
-        expected += 10 * share * static_cast<double>(gradient[begin + i]);
-        direction[i] += 10 * share;
-      }
-      const double step = 2e-3 / std::sqrt(static_cast<double>(direction.size()) + 100);
-      const auto moved = [&](double by) {
-        for (std::size_t i = 0; i < direction.size(); ++i)
-          network->parameters()[begin + i] =
-              static_cast<float>(static_cast<double>(kept[begin + i]) + by * direction[i]);
-        const double value = loss();
-        std::copy(kept.begin(), kept.end(), network->parameters().begin());
-        return value;
-      };
-      const double found = (moved(step) - moved(-step)) / (2 * step);
+      const auto [found, expected] = function.slopes(begin, std::span(gradient).subspan(begin, blocks[b].size()));
       EXPECT_NEAR(found, expected, 0.02 * std::abs(expected) + 0.05) << name << " block " << b;
     }
   };
