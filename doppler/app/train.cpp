@@ -17,14 +17,14 @@ namespace doppler {
 namespace {
 
 constexpr std::uint64_t kUpdatesPerMetric = 10;
-constexpr std::uint64_t kGeneratedSlots = 32;
 
 struct TrainOptions : Options {
   std::vector<std::string> graphs, validation;
   std::string out, stages = "imitation,simulation", teacher = "critical_path", start;
   std::optional<std::uint64_t> episodes;
   std::string weights;
-  bool generated = false, resume = false;
+  std::size_t generated = 0;
+  bool resume = false;
   std::string architecture = "gnn", message_passing = "episode";
   std::size_t width = 32, layers = 2;
   std::string checkpoint_every = "10s";
@@ -122,7 +122,8 @@ class TrainingSession {
     const std::vector<double> weights = weights_from(options);
     std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
     for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
-    if (options.generated) trainer_.add_generated([](Rng rng) { return generate_task({}, rng); }, kGeneratedSlots);
+    if (options.generated > 0)
+      trainer_.add_generated([](Rng rng) { return generate_task({}, rng); }, options.generated);
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
     if (options.resume) best_validation_ = run_->resume(trainer_);
@@ -263,7 +264,9 @@ void add_train(CLI::App& command) {
   verb->add_option("--validate-every", options->validate_every, "Updates between validations")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();
-  verb->add_flag("--generated", options->generated, "Also train on a stream of generated graphs and machines");
+  verb->add_option("--generated", options->generated, "Also train on generated graphs and machines, so many at a time")
+      ->check(CLI::Range(0u, 10000u))
+      ->capture_default_str();
   verb->add_option("--weights", options->weights, "How often each graph has its turn, e.g. 2,1,1; default: equally");
   verb->add_option("--start", options->start, "Start from this policy instead of a new one")->type_name("PATH");
   verb->add_flag("--resume", options->resume, "Go on with the training in --out; give the same graphs and seed");
