@@ -29,10 +29,10 @@ void check(const Program& program, const Plan& plan) {
   };
   for (ExprId id = 0; id < program.size(); ++id) {
     const Node& node = program.node(id);
-    const Shape& shape = node.join_shape();
-    if (plan[id].size() != shape.size()) refuse(id, "one number of pieces per label");
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      if (plan[id][i] < 1 || plan[id][i] > shape[i]) refuse(id, "between 1 piece and one per element");
+    const Shape most = node.most_pieces();
+    if (plan[id].size() != most.size()) refuse(id, "one number of pieces per label");
+    for (std::size_t i = 0; i < most.size(); ++i)
+      if (plan[id][i] < 1 || plan[id][i] > most[i]) refuse(id, "between 1 piece and one per element that may be cut");
     if (node.as<Formation>() == nullptr) continue;
     Box produced = plan[node.inputs[0]];
     produced.resize(node.shape.size());

@@ -139,8 +139,28 @@ void Walk::walk_if(const onnx::NodeProto& node, Scope& scope) {
     }
     return bind_outputs(node, outputs, scope);
   }
-  Body body = collapse(node, then_graph, {}, scope);
-  const Body other = collapse(node, else_graph, {}, scope);
+  // A branch for other sizes than these may not even fit them; then it is not the one that is taken.
+  std::optional<Body> bodies[2];
+  std::optional<InputError> errors[2];
+  const std::size_t first_op = reading_.ops.size(), depth = depth_;
+  for (const int branch : {0, 1}) {
+    try {
+      bodies[branch] = collapse(node, branch == 0 ? then_graph : else_graph, {}, scope);
+    } catch (const InputError& error) {
+      errors[branch] = error;
+      reading_.ops.resize(first_op);
+      depth_ = depth;
+    }
+  }
+  if (errors[0] && errors[1]) throw InputError(*errors[0]);
+  for (const int branch : {0, 1})
+    if (errors[branch]) {
+      warn(fmt::format("{}: one branch does not fit these sizes and does not count ({})", describe(node),
+                       errors[branch]->what()));
+      bodies[branch] = bodies[1 - branch];
+    }
+  Body& body = *bodies[0];
+  const Body& other = *bodies[1];
   std::vector<TypeProto> types;
   for (std::size_t i = 0; i < std::min(body.outputs.size(), other.outputs.size()); ++i) {
     const TypeProto &one = reading_.values[body.outputs[i]].type, &two = reading_.values[other.outputs[i]].type;

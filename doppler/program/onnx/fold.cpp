@@ -143,13 +143,10 @@ std::optional<Values> gather(const onnx::NodeProto& node, const Constant& data, 
   return values;
 }
 
-struct SliceRange {
-  Index start = 0, step = 1;
-};
+}  // namespace
 
-// Where each dimension starts and how it steps; how far it goes, the output's dimensions say.
-std::optional<std::vector<SliceRange>> slice_ranges(const onnx::NodeProto& node, const Inputs& inputs) {
-  const Constant& data = *inputs[0];
+std::optional<std::vector<SliceRange>> slice_ranges(const onnx::NodeProto& node, const Shape& dims,
+                                                    const Inputs& inputs) {
   const auto argument = [&](std::size_t slot, std::string_view name) -> std::optional<std::vector<Index>> {
     if (slot >= inputs.size() || inputs[slot] == nullptr) return ints_attribute(node, name);
     std::vector<Index> result;
@@ -158,12 +155,12 @@ std::optional<std::vector<SliceRange>> slice_ranges(const onnx::NodeProto& node,
   };
   const auto starts = argument(1, "starts"), axes = argument(3, "axes"), steps = argument(4, "steps");
   if (!starts) return std::nullopt;
-  std::vector<SliceRange> ranges(data.dims.size());
+  std::vector<SliceRange> ranges(dims.size());
   for (std::size_t i = 0; i < starts->size(); ++i) {
     if ((axes && i >= axes->size()) || (steps && i >= steps->size())) return std::nullopt;
-    const auto axis = axis_of(axes ? (*axes)[i] : static_cast<Index>(i), data.dims.size());
+    const auto axis = axis_of(axes ? (*axes)[i] : static_cast<Index>(i), dims.size());
     if (!axis) return std::nullopt;
-    const Index size = data.dims[*axis], step = steps ? (*steps)[i] : 1;
+    const Index size = dims[*axis], step = steps ? (*steps)[i] : 1;
     Index start = (*starts)[i];
     if (start < 0) start = start < -size ? 0 : start + size;
     ranges[*axis] = {std::min(start, step < 0 ? size - 1 : size), step};
@@ -171,9 +168,11 @@ std::optional<std::vector<SliceRange>> slice_ranges(const onnx::NodeProto& node,
   return ranges;
 }
 
+namespace {
+
 std::optional<Values> slice(const onnx::NodeProto& node, const Inputs& inputs, const Shape& dims) {
   const Constant& data = *inputs[0];
-  const auto ranges = slice_ranges(node, inputs);
+  const auto ranges = slice_ranges(node, data.dims, inputs);
   if (!ranges || dims.size() != data.dims.size()) return std::nullopt;
   for (std::size_t i = 0; i < dims.size() && product(dims) > 0; ++i) {
     const auto& [start, step] = (*ranges)[i];

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/lift.h"
 
 namespace doppler::program {
 namespace {
@@ -183,6 +183,15 @@ bool looks_like_onnx(std::string_view content) {
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options) {
   Reading reading = read_model(where, content, options.dims);
   const OnnxTotals totals = totals_of(reading);
+  if (options.shard > 0) {
+    Program program;
+    lift(reading, program);
+    if (program.size() == program.weights().size())
+      throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
+    const Plan plan = decompose(program, options.decompose)[0].plan;
+    return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph, totals,
+            std::move(reading.warnings), {}};
+  }
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());

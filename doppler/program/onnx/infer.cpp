@@ -195,28 +195,32 @@ bool gives_floats(const std::string& name) {
   return name == "com.microsoft.DynamicQuantizeMatMul" || name == "com.microsoft.MatMulIntegerToFloat";
 }
 
-// ONNX Runtime's fused convolution is the standard one with an activation behind it.
-std::optional<onnx::NodeProto> as_standard_convolution(const onnx::NodeProto& node) {
-  if (operator_name(node) != "com.microsoft.FusedConv") return std::nullopt;
-  onnx::NodeProto conv = node;
-  conv.set_op_type("Conv");
-  conv.clear_domain();
-  if (conv.input_size() > 3) conv.mutable_input()->DeleteSubrange(3, conv.input_size() - 3);
-  for (int i = 0; i < conv.attribute_size(); ++i)
-    if (conv.attribute(i).name().starts_with("activation")) conv.mutable_attribute()->DeleteSubrange(i--, 1);
-  return conv;
+// Two of ONNX Runtime's operators are standard ones with more behind them: an activation, or quantised weights.
+std::optional<onnx::NodeProto> as_standard(const onnx::NodeProto& node) {
+  const std::string name = operator_name(node);
+  const bool conv = name == "com.microsoft.FusedConv";
+  if (!conv && name != "com.microsoft.DynamicQuantizeLSTM") return std::nullopt;
+  onnx::NodeProto standard = node;
+  standard.set_op_type(conv ? "Conv" : "LSTM");
+  standard.clear_domain();
+  const int inputs = conv ? 3 : 8;
+  if (standard.input_size() > inputs)
+    standard.mutable_input()->DeleteSubrange(inputs, standard.input_size() - inputs);
+  for (int i = 0; i < standard.attribute_size() && conv; ++i)
+    if (standard.attribute(i).name().starts_with("activation")) standard.mutable_attribute()->DeleteSubrange(i--, 1);
+  return standard;
 }
 
 }  // namespace
 
 Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& inputs) {
   Inferred result;
-  constexpr int kConvolutionVersion = 11;
-  if (const auto conv = as_standard_convolution(node)) {
+  constexpr int kStandardVersion = 11;
+  if (const auto standard = as_standard(node)) {
     NodeInputs first = inputs;
-    first.types.resize(static_cast<std::size_t>(conv->input_size()));
+    first.types.resize(static_cast<std::size_t>(standard->input_size()));
     first.values.resize(first.types.size());
-    run_libonnx(*conv, kConvolutionVersion, first, result);
+    run_libonnx(*standard, kStandardVersion, first, result);
   } else if (const auto adapted = as_known_to_libonnx(node, opset, inputs); adapted && domain_of(node).empty()) {
     run_libonnx(adapted->node, adapted->opset, adapted->inputs, result);
   } else {

@@ -145,7 +145,7 @@ Table products() {
   add(table, {"Gemm", "com.microsoft.FusedGemm"}, gemm);
   add(table, {"Einsum"}, einsum);
   // Gates and cell updates: LSTM σσσ tanh, c = f·c + i·g, h = o·tanh c, and adding the two products of 4 gates.
-  add(table, {"LSTM"}, [](const View& op) { return recurrent(op, 3 * 3 + 2 + 4 + 4 + 4); });
+  add(table, {"LSTM", "com.microsoft.DynamicQuantizeLSTM"}, [](const View& op) { return recurrent(op, 3 * 3 + 2 + 4 + 4 + 4); });
   add(table, {"GRU"}, [](const View& op) { return recurrent(op, 2 * 3 + 1 + 5 + 3 + 3); });
   add(table, {"RNN"}, [](const View& op) { return recurrent(op, 3); });
   add(table, {"Attention", "com.microsoft.MultiHeadAttention", "com.microsoft.GroupQueryAttention"}, attention);
@@ -153,7 +153,8 @@ Table products() {
   return table;
 }
 
-void add_elementwise(Table& table) {
+Table elementwise() {
+  Table table;
   add(table, {"Abs",         "Neg",
               "Relu",        "Add",
               "Sub",         "Mul",
@@ -192,9 +193,7 @@ void add_elementwise(Table& table) {
   add(table, {"Sum", "Mean", "Max", "Min"}, variadic);
   add(table, {"DequantizeLinear"}, per_output<2>);
   add(table, {"QuantizeLinear"}, per_output<3>);
-  add(table, {"DynamicQuantizeLinear"}, per_input<5>);
-  add(table, {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"},
-      per_output<1>);
+  return table;
 }
 
 void add_normalisations_and_reductions(Table& table) {
@@ -209,6 +208,7 @@ void add_normalisations_and_reductions(Table& table) {
   add(table, {"com.microsoft.SkipSimplifiedLayerNormalization"}, per_input<5>);
   add(table, {"BatchNormalization"}, per_input<2>);  // statistics are folded into one scale and one shift
   add(table, {"LpNormalization"}, per_input<3>);
+  add(table, {"DynamicQuantizeLinear"}, per_input<5>);
   add(table, {"LRN"}, [](const View& op) {
     return Arithmetic{0, op.in(0) * (2 * static_cast<double>(int_attribute(op.node, "size", 1)) + 3)};
   });
@@ -282,6 +282,9 @@ void add_movement(Table& table) {
       nothing);
   add(table, {"RotaryEmbedding", "com.microsoft.RotaryEmbedding"}, per_input<3>);
   add(table, {"Resize", "Upsample"}, [](const View& op) { return Arithmetic{0, 2 * samples(op) * op.out()}; });
+  add(table, {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
+              "HannWindow", "HammingWindow", "BlackmanWindow"},
+      per_output<1>);
   add(table, {"GridSample"}, per_output<8>);
   add(table, {"MaxRoiPool", "RoiAlign"}, per_output<8>);
   // Every box meets every other of its batch: four comparisons and a handful of products for the overlap.
@@ -293,7 +296,7 @@ void add_movement(Table& table) {
 const Table& formulas() {
   static const Table kTable = [] {
     Table table = products();
-    add_elementwise(table);
+    table.merge(elementwise());
     add_normalisations_and_reductions(table);
     add_movement(table);
     return table;
@@ -354,6 +357,11 @@ OpCost cost_of(const onnx::NodeProto& node, const std::vector<const TypeProto*>&
   cost.macs = arithmetic.macs;
   cost.flops = 2 * arithmetic.macs + arithmetic.flops;
   return cost;
+}
+
+bool is_elementwise(const onnx::NodeProto& node) {
+  static const Table kTable = elementwise();
+  return kTable.contains(operator_name(node));
 }
 
 bool is_matrix_product(const onnx::NodeProto& node) {

@@ -23,6 +23,8 @@ OpCost cost_of(const onnx::NodeProto& node, const std::vector<const onnx::TypePr
 // "matmul", "conv", or the operator's own name: what a machine's rates and a reader's tables go by.
 std::string kind_of(const onnx::NodeProto& node);
 bool is_matrix_product(const onnx::NodeProto& node);
+// Element by element, with broadcasting.
+bool is_elementwise(const onnx::NodeProto& node);
 
 // The output is the first input under another shape or name: nothing is computed or moved.
 bool is_view(const onnx::NodeProto& node, const onnx::TypeProto& input);

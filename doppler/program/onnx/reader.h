@@ -35,6 +35,7 @@ struct ModelOp {
   std::string name;
   std::vector<ValueId> inputs, outputs;  // kNone where absent
   OpCost cost;
+  int opset = 1;
   bool view = false;
   bool whole = false;  // control flow: nothing is known of what its blocks would read
 };

@@ -38,6 +38,19 @@ void merge_declared(TypeProto& type, const TypeProto& declared) {
   set_dims(type, *dims);
 }
 
+// What --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has none.
+std::vector<std::string> unknown_dims(const std::string& tensor, const TypeProto& type) {
+  if (!dims_of(type)) return {tensor + ":0"};
+  std::vector<std::string> keys;
+  int axis = 0;
+  for (const auto& dim : type.tensor_type().shape().dim()) {
+    const bool known = dim.has_dim_value() && dim.dim_value() >= 0;
+    if (!known) keys.push_back(dim.dim_param().empty() ? fmt::format("{}:{}", tensor, axis) : dim.dim_param());
+    ++axis;
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::optional<ValueId> Scope::find(const std::string& name) const {
@@ -108,7 +121,8 @@ void Walk::declare(const onnx::GraphProto& graph, Scope& scope) const {
 
 void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
   const std::set<std::string> weights = weight_inputs(graph);
-  std::string missing;
+  std::vector<std::string> missing;  // names for --dim
+  std::string first;                 // input that lacks a size
   for (const onnx::ValueInfoProto& input : graph.input()) {
     if (scope.values.contains(input.name())) continue;  // its default is an initialiser
     ModelValue value{.name = input.name(), .type = input.type()};
@@ -118,24 +132,19 @@ void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
       value.stored = bytes_of(value.type);
       value.parameters = {add_parameter(input.name(), value.type)};
     } else if (is_tensor(value.type) && scope.used.contains(input.name()) && !is_complete(value.type)) {
-      const auto& shape = input.type().tensor_type().shape();
-      const Shape dims = dims_of(value.type).value_or(Shape());
-      if (!input.type().tensor_type().has_shape())
-        missing += fmt::format("; '{0}' has no shape: --dim {0}:0=N …", input.name());
-      for (int i = 0; i < shape.dim_size(); ++i)
-        if (dims[static_cast<std::size_t>(i)] == kUnknown)
-          missing += shape.dim(i).has_dim_param() && !shape.dim(i).dim_param().empty()
-                         ? fmt::format("; '{}' has '{}': --dim {}=N", input.name(), shape.dim(i).dim_param(),
-                                       shape.dim(i).dim_param())
-                         : fmt::format("; '{0}' has dimension {1}: --dim {0}:{1}=N", input.name(), i);
+      if (missing.empty()) first = input.name();
+      for (std::string& key : unknown_dims(input.name(), value.type))
+        if (std::find(missing.begin(), missing.end(), key) == missing.end()) missing.push_back(std::move(key));
     }
     if (is_complete(value.type) && is_tensor(value.type))
       element_count(*dims_of(value.type), fmt::format("{}: input '{}'", reading_.where, input.name()));
     scope.values[input.name()] = add_value(std::move(value));
   }
-  if (!missing.empty())
-    throw InputError(
-        fmt::format("{}: inputs have dimensions of unknown size; required{}", reading_.where, missing.substr(1)));
+  if (missing.empty()) return;
+  std::string flags;
+  for (const std::string& key : missing) flags += fmt::format(" --dim {}=N", key);
+  throw InputError(
+      fmt::format("{}: input '{}' has a dimension of unknown size; required{}", reading_.where, first, flags));
 }
 
 void Walk::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
@@ -282,6 +291,7 @@ void Walk::add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, cons
                   const OpCost& cost, Scope& scope) {
   const auto id = static_cast<std::uint32_t>(reading_.ops.size());
   ModelOp op{.node = &node, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
+  op.opset = scope.opset(node);
   op.name = scope.prefix + (!node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0));
   if (op.name.empty()) op.name = fmt::format("{}_{}", node.op_type(), id);
   op.view = !op.inputs.empty() && op.inputs[0] != kNone && is_view(node, reading_.values[op.inputs[0]].type) &&
