@@ -52,25 +52,26 @@ nlohmann::ordered_json device_label(const Machine& machine, DeviceId device) {
 
 }  // namespace
 
-program::OnnxOptions onnx_options(const Options& options) {
+program::OnnxOptions onnx_options(const std::vector<std::string>& dims, std::uint32_t parts,
+                                  const std::string& machine) {
   program::OnnxOptions result;
-  for (const std::string& text : options.dims) {
+  for (const std::string& text : dims) {
     const auto [name, size] = parse_dim(text);
     if (!result.dims.emplace(name, size).second)
       throw InputError(fmt::format("--dim: found '{}' twice; required one size per name", name));
   }
-  result.shard = options.shard;
-  result.decompose.parts = options.shard;
-  if (options.shard > 0 && !options.machine.empty()) {
-    const Machine machine = load_machine(options.machine);
-    result.decompose.speeds = speeds_of(machine);
-    result.decompose.devices = machine.device_count();
+  result.shard = parts;
+  result.decompose.parts = parts;
+  if (parts > 0 && !machine.empty()) {
+    const Machine devices = load_machine(machine);
+    result.decompose.speeds = speeds_of(devices);
+    result.decompose.devices = devices.device_count();
   }
   return result;
 }
 
 LoadedModel load_model(const std::string& path, std::string content, const Options& options) {
-  program::ImportedModel model = program::import_onnx(path, content, onnx_options(options));
+  program::ImportedModel model = program::import_onnx(path, content, onnx_options(options.dims, options.shard, options.machine));
   return {{std::move(model.graph), "onnx", std::move(model.warnings)},
           model.totals,
           std::move(model.op_of_node),

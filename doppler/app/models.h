@@ -18,8 +18,9 @@ struct LoadedModel : LoadedGraph {
   std::string content = {};                                  // the file, for --export
 };
 
-// --dim and --shard.
-program::OnnxOptions onnx_options(const Options& options);  // throws InputError
+// --dim, and blocks for a machine; 0 parts: ops stay whole; an empty machine: the default speeds. Throws InputError.
+program::OnnxOptions onnx_options(const std::vector<std::string>& dims, std::uint32_t parts,
+                                  const std::string& machine);
 LoadedModel load_model(const std::string& path, std::string content, const Options& options);
 
 // Throws InputError if the graph is no ONNX model, or is cut.

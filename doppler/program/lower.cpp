@@ -84,7 +84,7 @@ class Lowering {
     if (result.resident || result.region.volume() == 0) return result;
     Box box = plan_[source];
     box.resize(producer.shape.size());  // of an einsum that needs no formation, the output labels
-    Rect blocks = result.region;  // of the producer, that meet the region
+    Rect blocks = result.region;        // of the producer, that meet the region
     for (std::size_t i = 0; i < box.size(); ++i) {
       blocks.begin[i] = block_of(result.region.begin[i], producer.shape[i], box[i]);
       blocks.end[i] = block_of(result.region.end[i] - 1, producer.shape[i], box[i]) + 1;

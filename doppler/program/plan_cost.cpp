@@ -52,9 +52,7 @@ PlanCosts::PlanCosts(const Program& program, const DecomposeOptions& options)
   }
 }
 
-bool PlanCosts::has_edge(ExprId id, std::size_t operand) const {
-  return !resident_[program_.node(id).inputs[operand]];
-}
+bool PlanCosts::has_edge(ExprId id, std::size_t operand) const { return !resident_[program_.node(id).inputs[operand]]; }
 
 double PlanCosts::operand_bytes(ExprId id, std::size_t operand) const {
   const Node& node = program_.node(id);

@@ -67,9 +67,9 @@ struct Stencil {
     static Span along(std::size_t axis) { return {.axis = axis, .extent = 1}; }
   };
   std::string kind;
-  std::vector<std::vector<Span>> operands;  // by input and dimension
-  std::vector<Index> most_pieces;           // per dimension of the output; 1: never cut
-  Flops flops = 0;                          // of the whole; a block has its share
+  std::vector<std::vector<Span>> operands;   // by input and dimension
+  std::vector<Index> most_pieces;            // per dimension of the output; 1: never cut
+  Flops flops = 0;                           // of the whole; a block has its share
   std::optional<Bytes> read = std::nullopt;  // of the whole, where that is less than the regions (a gather)
   // Only another shape for the same elements: no op, its readers read the operand.
   bool view = false;

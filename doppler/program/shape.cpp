@@ -15,10 +15,10 @@ struct DTypeRow {
   std::string_view name;
   Bytes bytes;
 };
-constexpr DTypeRow kDTypes[] = {{DType::f16, "f16", 2}, {DType::f32, "f32", 4}, {DType::f64, "f64", 8},
-                                {DType::c32, "c32", 4}, {DType::c64, "c64", 8}, {DType::c128, "c128", 16},
-                                {DType::bf16, "bf16", 2}, {DType::i8, "i8", 1}, {DType::i16, "i16", 2},
-                                {DType::i32, "i32", 4}, {DType::i64, "i64", 8}};
+constexpr DTypeRow kDTypes[] = {{DType::f16, "f16", 2},   {DType::f32, "f32", 4}, {DType::f64, "f64", 8},
+                                {DType::c32, "c32", 4},   {DType::c64, "c64", 8}, {DType::c128, "c128", 16},
+                                {DType::bf16, "bf16", 2}, {DType::i8, "i8", 1},   {DType::i16, "i16", 2},
+                                {DType::i32, "i32", 4},   {DType::i64, "i64", 8}};
 const DTypeRow& row(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace

@@ -155,8 +155,9 @@ void Walk::walk_if(const onnx::NodeProto& node, Scope& scope) {
   if (errors[0] && errors[1]) throw InputError(*errors[0]);
   for (const int branch : {0, 1})
     if (errors[branch]) {
-      warn(fmt::format("{}: one branch does not fit these sizes and does not count ({})", describe(node),
-                       errors[branch]->what()));
+      std::string_view why = errors[branch]->what();
+      if (why.starts_with(reading_.where + ": ")) why.remove_prefix(reading_.where.size() + 2);
+      warn(fmt::format("{}: one branch does not fit these sizes and does not count: {}", describe(node), why));
       bodies[branch] = bodies[1 - branch];
     }
   Body& body = *bodies[0];

@@ -189,8 +189,10 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
     if (program.size() == program.weights().size())
       throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
     const Plan plan = decompose(program, options.decompose)[0].plan;
-    return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph, totals,
-            std::move(reading.warnings), {}};
+    return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph,
+            totals,
+            std::move(reading.warnings),
+            {}};
   }
   GraphOfReading builder(reading);
   Graph graph = builder.build();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "doppler/program/onnx/equation.h"
+
 namespace doppler::program {
 namespace {
 
@@ -161,11 +163,25 @@ std::optional<Shape> fused_attention(const NodeInputs& inputs) {
   return Shape{(*data)[0], (*data)[1], (*weights)[1] == kUnknown ? kUnknown : (*weights)[1] / 3};
 }
 
+// libonnx finds the rank only.
+std::optional<Shape> einsum_output(const onnx::NodeProto& node, const NodeInputs& inputs) {
+  std::vector<Shape> shapes;
+  for (const TypeProto* type : inputs.types) {
+    if (type == nullptr || !is_tensor(*type) || !is_complete(*type)) return std::nullopt;
+    shapes.push_back(*dims_of(*type));
+  }
+  const Equation equation = parse_equation(node, shapes);
+  Shape result;
+  for (const std::string& label : equation.output) result.push_back(equation.sizes.at(label));
+  return result;
+}
+
 std::optional<Shape> own_rule(const onnx::NodeProto& node, const NodeInputs& inputs) {
   const std::string name = operator_name(node);
   const auto dims = [&](std::size_t slot) -> std::optional<Shape> {
     return slot < inputs.types.size() && inputs.types[slot] != nullptr ? dims_of(*inputs.types[slot]) : std::nullopt;
   };
+  if (name == "Einsum") return einsum_output(node, inputs);
   if (broadcasting().contains(name)) return broadcast(inputs.types);
   if (name == "com.microsoft.QLinearAdd" || name == "com.microsoft.QLinearMul")
     return dims(0) && dims(3) ? broadcast({inputs.types[0], inputs.types[3]}) : std::nullopt;
@@ -204,8 +220,7 @@ std::optional<onnx::NodeProto> as_standard(const onnx::NodeProto& node) {
   standard.set_op_type(conv ? "Conv" : "LSTM");
   standard.clear_domain();
   const int inputs = conv ? 3 : 8;
-  if (standard.input_size() > inputs)
-    standard.mutable_input()->DeleteSubrange(inputs, standard.input_size() - inputs);
+  if (standard.input_size() > inputs) standard.mutable_input()->DeleteSubrange(inputs, standard.input_size() - inputs);
   for (int i = 0; i < standard.attribute_size() && conv; ++i)
     if (standard.attribute(i).name().starts_with("activation")) standard.mutable_attribute()->DeleteSubrange(i--, 1);
   return standard;
@@ -229,7 +244,7 @@ Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& i
   result.outputs.resize(static_cast<std::size_t>(node.output_size()));
   if (result.outputs.empty() || inputs.types.empty() || inputs.types[0] == nullptr) return result;
   TypeProto& first = result.outputs[0];
-  if (is_tensor(first) && dims_of(first)) return result;
+  if (is_tensor(first) && dims_of(first) && operator_name(node) != "Einsum") return result;
   if (first.value_case() != TypeProto::VALUE_NOT_SET && !is_tensor(first)) return result;
   if (const std::optional<Shape> dims = own_rule(node, inputs)) {
     std::int32_t element = is_tensor(first) ? element_of(first) : 0;

@@ -51,7 +51,7 @@ class Lifting {
     for (const ModelOp& op : reading_.ops) {
       if (op.view)
         lift_view(op);
-      else if (!lift_product(op))
+      else if (!op.outputs.empty() && !lift_product(op))
         lift_stencils(op);
     }
   }
@@ -87,17 +87,16 @@ class Lifting {
     stencil.most_pieces = std::move(rule.most_pieces);
     for (Index& pieces : stencil.most_pieces) pieces = std::max<Index>(pieces, 1);
     stencil.read = rule.read;
-    const Expr result =
-        p_.stencil(inputs, shape(output), dtype_of(element_of(reading_.values[output].type)), std::move(stencil),
-                   std::move(name));
+    const Expr result = p_.stencil(inputs, shape(output), dtype_of(element_of(reading_.values[output].type)),
+                                   std::move(stencil), std::move(name));
     exprs_[output] = result;
     return result;
   }
 
   void lift_view(const ModelOp& op) {
     const ValueId from = op.inputs[0], to = op.outputs[0];
-    add(op, reshape_rule(from, shape(from), shape(to)), to, {.kind = {}, .operands = {}, .most_pieces = {}, .view = true},
-        op.name);
+    add(op, reshape_rule(from, shape(from), shape(to)), to,
+        {.kind = {}, .operands = {}, .most_pieces = {}, .view = true}, op.name);
   }
 
   void lift_stencils(const ModelOp& op) {
@@ -112,7 +111,8 @@ class Lifting {
       if (op.outputs[i] == kNone || (i > 0 && !splits)) continue;
       rule = stencil_rule(reading_, op, i);
       if (rule)
-        add(op, std::move(*rule), op.outputs[i], {.kind = {}, .operands = {}, .most_pieces = {}, .flops = op.cost.flops},
+        add(op, std::move(*rule), op.outputs[i],
+            {.kind = {}, .operands = {}, .most_pieces = {}, .flops = op.cost.flops},
             i == 0 ? op.name : fmt::format("{}.{}", op.name, i));
     }
   }
@@ -152,9 +152,7 @@ class Lifting {
     }
   }
 
-  Index bytes(ValueId id) const {
-    return std::max<Index>(1, static_cast<Index>(bytes_of(reading_.values[id].type)));
-  }
+  Index bytes(ValueId id) const { return std::max<Index>(1, static_cast<Index>(bytes_of(reading_.values[id].type))); }
 
   // Einsums for MatMul, Gemm and Einsum on floats of one type; false for what stays a stencil.
   bool lift_product(const ModelOp& op) {
@@ -162,8 +160,12 @@ class Lifting {
     if (name == "Einsum") return lift_einsum(op);
     if (name != "MatMul" && name != "Gemm" && name != "com.microsoft.FusedMatMul") return false;
     if (name == "com.microsoft.FusedMatMul" && find_attribute(*op.node, "transBatchA") != nullptr) return false;
+    if (op.inputs.size() < 2 || op.inputs[0] == kNone || op.inputs[1] == kNone) return false;
     const ValueId a = op.inputs[0], b = op.inputs[1], out = op.outputs[0];
-    if (has_zero(a) || has_zero(b) || !same_floats({a, b, out})) return false;
+    if (out == kNone || shape(a).empty() || shape(b).empty() || has_zero(a) || has_zero(b) || !same_floats({a, b, out}))
+      return false;
+    const bool transposes = int_attribute(*op.node, "transA", 0) != 0 || int_attribute(*op.node, "transB", 0) != 0;
+    if (transposes && (shape(a).size() < 2 || shape(b).size() < 2)) return false;
     Labels in_a = labels(shape(a), "m", "k"), in_b = labels(shape(b), "k", "n"), in_out;
     if (int_attribute(*op.node, "transA", 0) != 0) std::swap(in_a[in_a.size() - 1], in_a[in_a.size() - 2]);
     if (int_attribute(*op.node, "transB", 0) != 0) std::swap(in_b[in_b.size() - 1], in_b[in_b.size() - 2]);
@@ -221,10 +223,12 @@ class Lifting {
       stencil.operands[1].push_back(follows ? Stencil::Span::along(axis) : Stencil::Span{});
     }
     stencil.flops = static_cast<Flops>(program::product(out));
-    exprs_[op.outputs[0]] = p_.stencil({product, expr(bias)}, out, product.dtype(), std::move(stencil), op.name + ".bias");
+    exprs_[op.outputs[0]] =
+        p_.stencil({product, expr(bias)}, out, product.dtype(), std::move(stencil), op.name + ".bias");
   }
 
   bool lift_einsum(const ModelOp& op) {
+    if (op.outputs[0] == kNone || op.inputs.empty()) return false;
     std::vector<Shape> shapes;
     std::vector<ValueId> ids = op.inputs;
     ids.push_back(op.outputs[0]);

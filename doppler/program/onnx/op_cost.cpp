@@ -145,7 +145,8 @@ Table products() {
   add(table, {"Gemm", "com.microsoft.FusedGemm"}, gemm);
   add(table, {"Einsum"}, einsum);
   // Gates and cell updates: LSTM σσσ tanh, c = f·c + i·g, h = o·tanh c, and adding the two products of 4 gates.
-  add(table, {"LSTM", "com.microsoft.DynamicQuantizeLSTM"}, [](const View& op) { return recurrent(op, 3 * 3 + 2 + 4 + 4 + 4); });
+  add(table, {"LSTM", "com.microsoft.DynamicQuantizeLSTM"},
+      [](const View& op) { return recurrent(op, 3 * 3 + 2 + 4 + 4 + 4); });
   add(table, {"GRU"}, [](const View& op) { return recurrent(op, 2 * 3 + 1 + 5 + 3 + 3); });
   add(table, {"RNN"}, [](const View& op) { return recurrent(op, 3); });
   add(table, {"Attention", "com.microsoft.MultiHeadAttention", "com.microsoft.GroupQueryAttention"}, attention);
@@ -206,6 +207,13 @@ void add_normalisations_and_reductions(Table& table) {
   add(table, {"RMSNormalization", "SimplifiedLayerNormalization", "com.microsoft.SimplifiedLayerNormalization"},
       per_input<4>);
   add(table, {"com.microsoft.SkipSimplifiedLayerNormalization"}, per_input<5>);
+  add(table, {"SoftmaxCrossEntropyLoss"}, per_input<5>);
+  add(table, {"NegativeLogLikelihoodLoss"}, [](const View& op) { return Arithmetic{0, 2 * op.in(1)}; });
+  // A fast Fourier transform takes about 5 n log n; a determinant a third of n³ multiply-adds.
+  add(table, {"DFT", "STFT"}, [](const View& op) {
+    return Arithmetic{0, 2.5 * op.out() * std::max(1.0, std::log2(at(dims_of(op.outputs[0]).value_or(Shape()), 2)))};
+  });
+  add(table, {"Det"}, [](const View& op) { return Arithmetic{op.in(0) * at(op.dims(0), 1) / 3, 0}; });
   add(table, {"BatchNormalization"}, per_input<2>);  // statistics are folded into one scale and one shift
   add(table, {"LpNormalization"}, per_input<3>);
   add(table, {"DynamicQuantizeLinear"}, per_input<5>);
@@ -282,8 +290,9 @@ void add_movement(Table& table) {
       nothing);
   add(table, {"RotaryEmbedding", "com.microsoft.RotaryEmbedding"}, per_input<3>);
   add(table, {"Resize", "Upsample"}, [](const View& op) { return Arithmetic{0, 2 * samples(op) * op.out()}; });
-  add(table, {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
-              "HannWindow", "HammingWindow", "BlackmanWindow"},
+  add(table,
+      {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
+       "HannWindow", "HammingWindow", "BlackmanWindow"},
       per_output<1>);
   add(table, {"GridSample"}, per_output<8>);
   add(table, {"MaxRoiPool", "RoiAlign"}, per_output<8>);

@@ -21,8 +21,8 @@ struct Op {
   const ModelValue& value(std::size_t slot) const { return reading.values[op.inputs[slot]]; }
   Shape dims(std::size_t slot) const { return has(slot) ? dims_of(value(slot).type).value_or(Shape()) : Shape(); }
   std::size_t axis(Index given, std::size_t rank) const {
-    return static_cast<std::size_t>(std::clamp<Index>(given < 0 ? given + static_cast<Index>(rank) : given, 0,
-                                                      static_cast<Index>(rank)));
+    return static_cast<std::size_t>(
+        std::clamp<Index>(given < 0 ? given + static_cast<Index>(rank) : given, 0, static_cast<Index>(rank)));
   }
   std::optional<std::vector<Index>> constant(std::size_t slot) const {
     if (!has(slot) || !value(slot).constant) return std::nullopt;
@@ -87,8 +87,7 @@ MaybeRule by_rows(const Op& op, Index axis) {
   StencilRule rule = starting(op, aligned_spans(dims, op.out, rows));
   never_cut(rule, rows, op.out.size());
   for (std::size_t slot = 1; slot < op.op.inputs.size(); ++slot)
-    add_operand(rule, op, slot,
-                op.dims(slot) == dims ? aligned_spans(dims, op.out, rows) : whole(op.dims(slot)));
+    add_operand(rule, op, slot, op.dims(slot) == dims ? aligned_spans(dims, op.out, rows) : whole(op.dims(slot)));
   return rule;
 }
 
@@ -109,7 +108,11 @@ MaybeRule by_channel(const Op& op, std::size_t independent) {
   return rule;
 }
 
-// Windows that slide over dimensions 2 and up: what output positions [b, e) see of the input.
+// No real window is longer; products with positions stay far from overflow.
+constexpr Index kLongestStep = Index{1} << 24;
+
+// Windows that slide over dimensions 2 and up: what output positions [b, e) see of the input. Whole dimensions where
+// the attributes are out of all proportion.
 void add_windows(Spans& spans, const Op& op, const std::vector<Index>& kernel) {
   const Shape dims = op.dims(0);
   const std::size_t spatial = dims.size() - 2;
@@ -121,6 +124,9 @@ void add_windows(Spans& spans, const Op& op, const std::vector<Index>& kernel) {
   const std::vector<Index> strides = listed("strides", 1), dilations = listed("dilations", 1), pads = listed("pads", 0);
   const std::string automatic = string_attribute(op.node(), "auto_pad", "NOTSET");
   for (std::size_t i = 0; i < spatial && i < kernel.size(); ++i) {
+    const std::vector<Index> all = {strides[i], dilations[i], kernel[i], pads[i] + 1, op.out[i + 2], dims[i + 2]};
+    const auto sane = [](Index value) { return value >= 1 && value <= kLongestStep; };
+    if (!std::all_of(all.begin(), all.end(), sane)) continue;
     const Index extent = (kernel[i] - 1) * dilations[i] + 1;
     Index before = automatic == "VALID" ? 0 : pads[i];
     if (automatic.starts_with("SAME")) {
@@ -133,7 +139,7 @@ void add_windows(Spans& spans, const Op& op, const std::vector<Index>& kernel) {
 
 // The input channels that output channels [b, e) see; whole where groups do not line up with single channels.
 Span channels_seen(const Shape& weights, Index groups) {
-  if (groups <= 1) return {};
+  if (groups <= 1 || weights[0] < groups || weights[1] < 1) return {};
   const Index outputs = weights[0] / groups, inputs = weights[1];  // per group
   if (outputs == 1) return {.axis = 1, .step = inputs, .extent = inputs};
   return inputs == 1 ? Span{.axis = 1, .extent = 1, .divisor = outputs} : Span{};
@@ -290,7 +296,8 @@ MaybeRule pad(const Op& op) {
   const bool constant = string_attribute(op.node(), "mode", "constant") == "constant";
   Spans spans = whole(dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
-    if (constant || dims[i] == op.out[i]) spans[i] = {.axis = i, .offset = -(*pads)[i], .extent = 1};
+    if ((constant || dims[i] == op.out[i]) && std::abs((*pads)[i]) <= kLongestStep)
+      spans[i] = {.axis = i, .offset = -(*pads)[i], .extent = 1};
   return starting(op, std::move(spans));
 }
 
@@ -315,12 +322,14 @@ MaybeRule resize(const Op& op) {
   const Index reach = string_attribute(op.node(), "mode", "nearest") == "cubic" ? 2 : 1;
   Spans spans = whole(dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
-    spans[i] = dims[i] == op.out[i] ? Span::along(i)
-                                    : Span{.axis = i,
-                                           .step = dims[i],
-                                           .offset = -reach * op.out[i],
-                                           .extent = dims[i] + 2 * reach * op.out[i],
-                                           .divisor = op.out[i]};
+    if (dims[i] == op.out[i])
+      spans[i] = Span::along(i);
+    else if (dims[i] <= kLongestStep && op.out[i] >= 1 && op.out[i] <= kLongestStep)
+      spans[i] = Span{.axis = i,
+                      .step = dims[i],
+                      .offset = -reach * op.out[i],
+                      .extent = dims[i] + 2 * reach * op.out[i],
+                      .divisor = op.out[i]};
   return starting(op, std::move(spans));
 }
 
@@ -363,8 +372,7 @@ const std::map<std::string, Rule, std::less<>>& rules() {
       {"Gather", gather},
       {"Resize", resize},
       {"Upsample", resize},
-      {"Expand",
-       [](const Op& op) -> MaybeRule { return starting(op, broadcast_spans(op.dims(0), op.out)); }},
+      {"Expand", [](const Op& op) -> MaybeRule { return starting(op, broadcast_spans(op.dims(0), op.out)); }},
       {"ReduceSum", reduce},
       {"ReduceMean", reduce},
       {"ReduceMax", reduce},
@@ -384,7 +392,7 @@ const std::map<std::string, Rule, std::less<>>& rules() {
 }  // namespace
 
 std::optional<StencilRule> stencil_rule(const Reading& reading, const ModelOp& op, std::size_t output) {
-  if (op.whole || op.inputs.empty() || op.inputs[0] == kNone) return std::nullopt;
+  if (op.whole || op.inputs.empty() || op.inputs[0] == kNone || op.outputs[output] == kNone) return std::nullopt;
   const Op shaped{reading, op, dims_of(reading.values[op.outputs[output]].type).value_or(Shape())};
   const std::string name = operator_name(*op.node);
   if (name == "Split") return split(shaped, output);
@@ -407,7 +415,7 @@ StencilRule reshape_rule(ValueId value, const Shape& from, const Shape& to) {
     const std::size_t first_in = i, first_out = j;
     Index in = from[i++], out = to[j++];
     while (in != out && (in < out ? i < from.size() : j < to.size())) in < out ? in *= from[i++] : out *= to[j++];
-    if (in != out) break;  // sizes of 0, which became 1
+    if (in != out) break;                                                   // sizes of 0, which became 1
     const Index step = out / to[first_out], divisor = in / from[first_in];  // elements per index
     spans[first_in] = {.axis = first_out, .step = step, .extent = step, .divisor = divisor};
     rule.most_pieces[first_out] = to[first_out];

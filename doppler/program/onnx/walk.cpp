@@ -242,7 +242,12 @@ void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
       scope.values[node.output(0)] = add_value(std::move(value));
       return;
     }
-  Inferred inferred = infer_types(node, scope.opset(node), facts);
+  Inferred inferred;
+  try {
+    inferred = infer_types(node, scope.opset(node), facts);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
+  }
   complete_types(node, inferred, inputs, scope);
   const bool is_static = !inputs.empty() && !is_random(node) &&
                          std::all_of(inputs.begin(), inputs.end(),
@@ -294,8 +299,8 @@ void Walk::add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, cons
   op.opset = scope.opset(node);
   op.name = scope.prefix + (!node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0));
   if (op.name.empty()) op.name = fmt::format("{}_{}", node.op_type(), id);
-  op.view = !op.inputs.empty() && op.inputs[0] != kNone && is_view(node, reading_.values[op.inputs[0]].type) &&
-            !reading_.values[op.inputs[0]].is_static;
+  op.view = node.output_size() > 0 && !node.output(0).empty() && !op.inputs.empty() && op.inputs[0] != kNone &&
+            is_view(node, reading_.values[op.inputs[0]].type) && !reading_.values[op.inputs[0]].is_static;
   if (!cost.known) ++unknown_operators_[operator_name(node)];
   if (op.view) op.cost = {};
   for (int i = 0; i < node.output_size(); ++i) {
@@ -372,19 +377,21 @@ void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const
 
 void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const TypeProto& type,
                           const TypeProto* declared, const std::string& complaint) const {
-  const std::string why = complaint.empty() ? "" : fmt::format(" ({})", complaint);
   const std::optional<Shape> dims = dims_of(type);
+  if (!dims && !complaint.empty())
+    throw InputError(fmt::format("{}: {}: {}; required inputs and attributes that fit", reading_.where, describe(node),
+                                 complaint));
   if (!dims)
-    throw InputError(fmt::format("{}: tensor '{}' of {} has no shape{}; required one; try --dim {}:0=N and so on",
-                                 reading_.where, tensor, describe(node), why, tensor));
+    throw InputError(fmt::format("{}: tensor '{}' of {} has no shape; required one; try --dim {}:0=N and so on",
+                                 reading_.where, tensor, describe(node), tensor));
   const auto axis = std::find(dims->begin(), dims->end(), kUnknown) - dims->begin();
   std::string key = fmt::format("{}:{}", tensor, axis);
   if (declared != nullptr && declared->tensor_type().shape().dim_size() > axis) {
     const auto& dim = declared->tensor_type().shape().dim(static_cast<int>(axis));
     if (dim.has_dim_param() && !dim.dim_param().empty()) key = dim.dim_param();
   }
-  throw InputError(fmt::format("{}: dimension {} of tensor '{}' of {} has no size{}; required one; try --dim {}=N",
-                               reading_.where, axis, tensor, describe(node), why, key));
+  throw InputError(fmt::format("{}: dimension {} of tensor '{}' of {} has no size; required one; try --dim {}=N",
+                               reading_.where, axis, tensor, describe(node), key));
 }
 
 void Walk::refuse_unused_dims() const {
