@@ -42,7 +42,9 @@ void lower_model(const LowerVerb& options, const std::string& content) {
 void add_lower(CLI::App& command) {
   auto options = std::make_shared<LowerVerb>();
   CLI::App* verb = command.add_subcommand("lower", "Turn a program (.ein) or an ONNX model into a graph of blocks");
-  verb->add_option("program", options->path, "A program (docs/programs.md) or a model (docs/onnx.md); - is standard input")->required();
+  verb->add_option("program", options->path,
+                   "A program (docs/programs.md) or a model (docs/onnx.md); - is standard input")
+      ->required();
   add_program_flags(*verb, *options);
   add_lowering_flags(*verb, *options);
   add_dim_flag(*verb, options->dims);

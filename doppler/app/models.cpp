@@ -71,7 +71,8 @@ program::OnnxOptions onnx_options(const std::vector<std::string>& dims, std::uin
 }
 
 LoadedModel load_model(const std::string& path, std::string content, const Options& options) {
-  program::ImportedModel model = program::import_onnx(path, content, onnx_options(options.dims, options.shard, options.machine));
+  program::ImportedModel model =
+      program::import_onnx(path, content, onnx_options(options.dims, options.shard, options.machine));
   return {{std::move(model.graph), "onnx", std::move(model.warnings)},
           model.totals,
           std::move(model.op_of_node),

@@ -379,8 +379,8 @@ void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor
                           const TypeProto* declared, const std::string& complaint) const {
   const std::optional<Shape> dims = dims_of(type);
   if (!dims && !complaint.empty())
-    throw InputError(fmt::format("{}: {}: {}; required inputs and attributes that fit", reading_.where, describe(node),
-                                 complaint));
+    throw InputError(
+        fmt::format("{}: {}: {}; required inputs and attributes that fit", reading_.where, describe(node), complaint));
   if (!dims)
     throw InputError(fmt::format("{}: tensor '{}' of {} has no shape; required one; try --dim {}:0=N and so on",
                                  reading_.where, tensor, describe(node), tensor));
