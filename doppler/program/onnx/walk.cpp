@@ -38,6 +38,16 @@ void merge_declared(TypeProto& type, const TypeProto& declared) {
   set_dims(type, *dims);
 }
 
+// libonnx takes the target of a Reshape on trust; with another --dim than the exporter's it may not fit.
+void check_reshape(const std::string& where, const onnx::NodeProto& node, const NodeInputs& inputs,
+                   const Inferred& inferred) {
+  if (operator_name(node) != "Reshape" || inputs.types.empty() || inputs.types[0] == nullptr) return;
+  const TypeProto &from = *inputs.types[0], &to = inferred.outputs[0];
+  if (!is_tensor(from) || !is_tensor(to) || elements(from) == elements(to)) return;
+  throw InputError(fmt::format("{}: {} turns shape {} into {}; required as many elements", where, describe(node),
+                               to_string(dims_of(from).value_or(Shape())), to_string(dims_of(to).value_or(Shape()))));
+}
+
 // What --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has none.
 std::vector<std::string> unknown_dims(const std::string& tensor, const TypeProto& type) {
   if (!dims_of(type)) return {tensor + ":0"};
@@ -249,6 +259,7 @@ void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
     throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
   }
   complete_types(node, inferred, inputs, scope);
+  check_reshape(reading_.where, node, facts, inferred);
   const bool is_static = !inputs.empty() && !is_random(node) &&
                          std::all_of(inputs.begin(), inputs.end(),
                                      [&](ValueId id) { return id == kNone || reading_.values[id].is_static; });

@@ -314,6 +314,15 @@ TEST(SymbolicDimensions, ThatDoNotExistAreRefused) {
   EXPECT_EQ(error_of(b, {{"batch", 0}}), "--dim batch: found 0; required at least 1");
 }
 
+TEST(SymbolicDimensions, ThatContradictAReshapeOfTheFileAreRefused) {
+  ModelBuilder b;
+  b.input("x", {1, 6}).integers("target", {2, 3}).output("y");
+  b.node("Reshape", {"x", "target"}, {"v"});
+  b.node("Relu", {"v"}, {"y"});
+  EXPECT_EQ(error_of(b, {{"x:0", 4}}),
+            "m: node 'v' (Reshape) turns shape [4, 6] into [2, 3]; required as many elements");
+}
+
 TEST(AnExport, NamesADeviceOnEveryNode) {
   const ModelBuilder b = branching(false);
   const std::string placed = annotate_onnx(b.bytes(), {"gpu3"});
