@@ -289,7 +289,11 @@ std::optional<std::vector<Constant>> fold(const onnx::NodeProto& node, const Inp
   if (node.op_type() == "Split" && !inputs.empty() && inputs[0] != nullptr) return split(node, *inputs[0], outputs);
   if (outputs.size() != 1 || !is_tensor(outputs[0]) || !is_complete(outputs[0])) return std::nullopt;
   const Shape dims = *dims_of(outputs[0]);
-  if (element_count(dims, describe(node)) > kMostFolded) return std::nullopt;
+  const Index count = element_count(dims, describe(node));
+  if (count > kMostFolded) return std::nullopt;
+  if (count == 0) return std::vector<Constant>{{element_of(outputs[0]), dims, {}}};
+  for (const Constant* input : inputs)
+    if (input != nullptr && input->values.empty()) return std::nullopt;
   std::optional<Values> values = fold_values(node, inputs, outputs[0], dims);
   if (!values || static_cast<Index>(values->size()) != product(dims)) return std::nullopt;
   return std::vector<Constant>{{element_of(outputs[0]), dims, std::move(*values)}};

@@ -59,31 +59,37 @@ struct Adapted {
   int opset;
 };
 
-// The node as operator set 17, the last that libonnx 1.12 knows, would have written it.
+void drop_attribute(onnx::NodeProto& node, std::string_view name) {
+  for (int i = 0; i < node.attribute_size(); ++i)
+    if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i--, 1);
+}
+
+// The reduction with its axes as an attribute; none are all.
+void move_axes(Adapted& adapted) {
+  const Constant* axes = adapted.inputs.values[1];
+  adapted.node.mutable_input()->RemoveLast();
+  adapted.inputs.types.resize(1);
+  adapted.inputs.values.resize(1);
+  if (axes == nullptr || axes->values.empty()) return;
+  auto* attribute = adapted.node.add_attribute();
+  attribute->set_name("axes");
+  attribute->set_type(onnx::AttributeProto::INTS);
+  for (std::size_t i = 0; i < axes->values.size(); ++i) attribute->add_ints(axes->as_index(i));
+}
+
+// The node as operator set 17, the last that libonnx 1.12 knows, would have written it. Attributes that came later and
+// say nothing about shapes are dropped; nothing where that is not enough.
 std::optional<Adapted> as_known_to_libonnx(const onnx::NodeProto& node, int opset, const NodeInputs& inputs) {
   constexpr int kLast = 17;
-  if (opset <= kLast) return std::nullopt;
+  if (opset <= kLast || !domain_of(node).empty()) return std::nullopt;
   Adapted adapted{node, inputs, kLast};
-  if (reduces_by_input(node)) {
-    adapted.node.mutable_input()->RemoveLast();
-    adapted.inputs.types.resize(1);
-    adapted.inputs.values.resize(1);
-    auto* noop = find_attribute(node, "noop_with_empty_axes");
-    if (noop != nullptr)
-      for (int i = 0; i < adapted.node.attribute_size(); ++i)
-        if (adapted.node.attribute(i).name() == noop->name()) adapted.node.mutable_attribute()->DeleteSubrange(i--, 1);
-    const Constant* axes = inputs.values[1];
-    if (axes == nullptr && inputs.types[1] != nullptr) return adapted;
-    if (axes == nullptr || axes->values.empty()) return adapted;
-    auto* attribute = adapted.node.add_attribute();
-    attribute->set_name("axes");
-    attribute->set_type(onnx::AttributeProto::INTS);
-    for (std::size_t i = 0; i < axes->values.size(); ++i) attribute->add_ints(axes->as_index(i));
-    return adapted;
-  }
-  if (node.op_type() == "Split" && domain_of(node).empty())
-    for (int i = 0; i < node.attribute_size(); ++i)
-      if (node.attribute(i).name() == "num_outputs") adapted.node.mutable_attribute()->DeleteSubrange(i, 1);
+  for (const char* name : {"antialias", "saturate", "precision", "block_size", "num_outputs", "noop_with_empty_axes"})
+    if (node.op_type() != "ReduceSum" || std::string_view(name) != "noop_with_empty_axes")
+      drop_attribute(adapted.node, name);
+  if (string_attribute(node, "keep_aspect_ratio_policy", "") == "stretch")
+    drop_attribute(adapted.node, "keep_aspect_ratio_policy");
+  const bool axes_known = node.input_size() < 2 || node.input(1).empty() || inputs.values[1] != nullptr;
+  if (reduces_by_input(node) && axes_known) move_axes(adapted);
   return adapted;
 }
 
@@ -236,7 +242,7 @@ Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& i
     first.types.resize(static_cast<std::size_t>(standard->input_size()));
     first.values.resize(first.types.size());
     run_libonnx(*standard, kStandardVersion, first, result);
-  } else if (const auto adapted = as_known_to_libonnx(node, opset, inputs); adapted && domain_of(node).empty()) {
+  } else if (const auto adapted = as_known_to_libonnx(node, opset, inputs); adapted) {
     run_libonnx(adapted->node, adapted->opset, adapted->inputs, result);
   } else {
     run_libonnx(node, opset, inputs, result);

@@ -28,7 +28,7 @@ struct View {
 
 double at(const Shape& dims, std::ptrdiff_t from_end) {
   const auto rank = static_cast<std::ptrdiff_t>(dims.size());
-  return from_end <= rank ? static_cast<double>(dims[static_cast<std::size_t>(rank - from_end)]) : 1;
+  return from_end >= 1 && from_end <= rank ? static_cast<double>(dims[static_cast<std::size_t>(rank - from_end)]) : 1;
 }
 
 struct Arithmetic {

@@ -141,7 +141,11 @@ Index elements(const onnx::TypeProto& type) {
   if (!is_complete(type)) return 0;
   const std::optional<Shape> dims = dims_of(type);
   if (!dims || std::find(dims->begin(), dims->end(), kUnknown) != dims->end()) return 0;
-  return product(*dims);
+  // Saturating: what is too large is refused where it is made, by element_count.
+  if (std::find(dims->begin(), dims->end(), 0) != dims->end()) return 0;
+  Index count = 1;
+  for (const Index size : *dims) count = size > kMostElements / 16 / count ? kMostElements / 16 : count * size;
+  return count;
 }
 
 Bytes bytes_of(std::int32_t element, Index count) { return (static_cast<Bytes>(count) * bits_of(element) + 7) / 8; }

@@ -373,6 +373,8 @@ void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const
       TypeProto bound = *declared;
       apply_dims(name, bound);
       merge_declared(type, bound);
+      if (is_complete(type) && !inferred.complaint.empty())
+        warn(fmt::format("{}: {}; the declared shape of '{}' counts", describe(node), inferred.complaint, name));
     }
     if (!is_complete(type)) apply_dims(name, type);
     if (!is_complete(type)) {

@@ -50,6 +50,24 @@ TEST_P(EveryOperatorSet, GivesTheSameCosts) {
 
 INSTANTIATE_TEST_SUITE_P(From7, EveryOperatorSet, testing::Values(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22));
 
+TEST(OperatorSetsBeyondLibonnx, AreReadWithTheirNewAttributes) {
+  ModelBuilder b(20);
+  b.input("x", {1, 2, 4, 4}).integers("sizes", {1, 2, 8, 8}).integers("axes", {-1}).output("y");
+  onnx::NodeProto& resize = b.node("Resize", {"x", "", "", "sizes"}, {"r"});
+  set_int(resize, "antialias", 0);
+  set_string(resize, "mode", "nearest");
+  onnx::NodeProto& split = b.node("Split", {"r"}, {"a", "b"});
+  set_int(split, "axis", 1);
+  set_int(split, "num_outputs", 2);
+  b.node("Gelu", {"a"}, {"g"});
+  b.node("ReduceMax", {"g", "axes"}, {"m"});
+  b.node("Add", {"m", "b"}, {"y"});
+  const ImportedModel model = import(b);
+  // Gelu 5 on 64 elements, a maximum over 64, a sum that broadcasts to 64.
+  EXPECT_EQ(model.totals.flops, 64 * (5 + 1 + 1));
+  EXPECT_TRUE(model.warnings.empty());
+}
+
 TEST(HalfPrecision, HalvesBytesAndNamesItsType) {
   for (const auto& [element, name] :
        {std::pair<int, const char*>{TensorProto::FLOAT16, "f16"}, {TensorProto::BFLOAT16, "bf16"}}) {
