@@ -3,12 +3,14 @@ include(CMakePackageConfigHelpers)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/doppler)
 install(TARGETS doppler RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS metis EXPORT doppler)  # doppler_place links it
+install(TARGETS metis onnx_libraries EXPORT doppler)  # doppler_place and doppler_onnx link them
 get_property(modules GLOBAL PROPERTY DOPPLER_MODULES)
 foreach(module IN LISTS modules)
   install(TARGETS doppler_${module} EXPORT doppler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/doppler/${module} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/doppler
-    FILES_MATCHING PATTERN "*.h")
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/doppler/${module})  # doppler_onnx lives in doppler/program
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/doppler/${module} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/doppler
+      FILES_MATCHING PATTERN "*.h")
+  endif()
 endforeach()
 install(EXPORT doppler NAMESPACE doppler:: FILE dopplerTargets.cmake DESTINATION ${package_directory})
 

@@ -27,6 +27,8 @@ struct KindShare {
   std::string kind;
   std::size_t ops = 0;
   double work = 0;
+  Flops flops = 0;
+  double bytes = 0;  // read and written
 };
 
 struct Facts {
@@ -34,7 +36,9 @@ struct Facts {
   std::size_t depth = 0, width = 0;
   double work = 0, critical_path = 0;
   std::optional<double> communication;  // time to move every edge; unknown without a machine or explicit times
-  Bytes parameter_bytes = 0, tensor_bytes = 0;
+  Bytes parameter_bytes = 0, tensor_bytes = 0, peak_activation_bytes = 0;
+  Flops flops = 0;
+  double bytes = 0;
   std::vector<KindShare> kinds;  // by work, then ops, then name
   std::optional<LowerBound> bound;
 };
@@ -64,6 +68,9 @@ std::vector<KindShare> kind_shares(const Graph& graph, const std::vector<double>
     if (added) shares.push_back({.kind = graph.kind(op)});
     ++shares[entry->second].ops;
     shares[entry->second].work += work[op];
+    shares[entry->second].flops += graph.flops(op);
+    shares[entry->second].bytes +=
+        static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
   }
   std::sort(shares.begin(), shares.end(), [](const KindShare& a, const KindShare& b) {
     return std::tuple(-a.work, b.ops, a.kind) < std::tuple(-b.work, a.ops, b.kind);
@@ -80,6 +87,20 @@ std::optional<double> edge_time(const Graph& graph, const Study* study) {
              static_cast<double>(graph.consumers(tensor).size());
   }
   return total;
+}
+
+// The most bytes that tensors take at once if one device runs the ops in topological order and keeps what nobody reads.
+Bytes peak_activation(const Graph& graph) {
+  std::vector<std::size_t> readers(graph.tensor_count());
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) readers[tensor] = graph.consumers(tensor).size();
+  Bytes live = 0, peak = 0;
+  for (const OpId op : graph.topological_order()) {
+    for (const TensorId tensor : graph.outputs(op)) live += graph.bytes(tensor);
+    peak = std::max(peak, live);
+    for (const TensorId tensor : graph.inputs(op))
+      if (--readers[tensor] == 0) live -= graph.bytes(tensor);
+  }
+  return peak;
 }
 
 // `study` is null without a machine.
@@ -100,7 +121,9 @@ Facts gather(const Graph& graph, const Study* study) {
   facts.width = *std::max_element(ops_at_depth.begin(), ops_at_depth.end());
   for (OpId op = 0; op < graph.op_count(); ++op) facts.parameter_bytes += graph.parameter_bytes(op);
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) facts.tensor_bytes += graph.bytes(tensor);
+  facts.peak_activation_bytes = peak_activation(graph);
   facts.kinds = kind_shares(graph, work);
+  for (const KindShare& share : facts.kinds) facts.flops += share.flops, facts.bytes += share.bytes;
   if (study != nullptr) facts.bound = lower_bound(study->problem());
   return facts;
 }
@@ -112,12 +135,20 @@ std::string show_work(const Facts& facts, double value) {
   return format_time(value, facts.measure == Measure::unitless);
 }
 
-std::string to_text(const InfoOptions& options, const LoadedGraph& loaded, const Facts& facts) {
+std::string to_text(const InfoOptions& options, const LoadedModel& loaded, const Facts& facts) {
   const Graph& graph = loaded.graph;
   std::string text = fmt::format("graph          {} ({})\n", options.graph, loaded.format);
   text += fmt::format("ops            {}\ntensors        {}, {}\nedges          {}\n", graph.op_count(),
                       graph.tensor_count(), format_bytes(facts.tensor_bytes), graph.edge_count());
-  text += fmt::format("parameters     {}\n", format_bytes(facts.parameter_bytes));
+  if (const auto& model = loaded.totals) {
+    text += fmt::format("nodes          {}, of which {} folded\n", model->nodes, model->folded_nodes);
+    text += fmt::format("parameters     {:.4g} M, {}\n", static_cast<double>(model->parameters) / 1e6,
+                        format_bytes(model->parameter_bytes));
+    text += fmt::format("arithmetic     {:.4g} GMACs, {:.4g} Gflops\n", model->macs / 1e9, model->flops / 1e9);
+  } else {
+    text += fmt::format("parameters     {}\n", format_bytes(facts.parameter_bytes));
+  }
+  text += fmt::format("activations    {} at most at once, on one device\n", format_bytes(facts.peak_activation_bytes));
   text +=
       fmt::format("depth          {} levels\nwidth          {} ops in the widest level\n", facts.depth, facts.width);
   text += fmt::format("work           {}\ncritical path  {}\n", show_work(facts, facts.work),
@@ -130,14 +161,15 @@ std::string to_text(const InfoOptions& options, const LoadedGraph& loaded, const
   if (facts.bound)
     text += fmt::format("lower bound    {} ({}) on {}\n", show_work(facts, facts.bound->value),
                         to_string(facts.bound->kind), options.machine);
-  Table table({{"kind", Table::Align::left}, {"ops"}, {"work"}, {"share"}});
+  const auto percent = [](double part, double whole) { return fmt::format("{:.1f} %", 100 * ratio(part, whole)); };
+  Table table({{"kind", Table::Align::left}, {"ops"}, {"work"}, {"share"}, {"of flops"}, {"of bytes"}});
   for (const KindShare& share : facts.kinds)
-    table.add_row({share.kind, std::to_string(share.ops), show_work(facts, share.work),
-                   fmt::format("{:.1f} %", 100 * ratio(share.work, facts.work))});
+    table.add_row({share.kind, std::to_string(share.ops), show_work(facts, share.work), percent(share.work, facts.work),
+                   percent(share.flops, facts.flops), percent(share.bytes, facts.bytes)});
   return text + "\n" + table.text();
 }
 
-std::string to_json(const InfoOptions& options, const LoadedGraph& loaded, const Facts& facts) {
+std::string to_json(const InfoOptions& options, const LoadedModel& loaded, const Facts& facts) {
   using nlohmann::ordered_json;
   const Graph& graph = loaded.graph;
   constexpr const char* kUnits[] = {"s", "graph", "flops"};
@@ -147,7 +179,10 @@ std::string to_json(const InfoOptions& options, const LoadedGraph& loaded, const
                          {"tensors", graph.tensor_count()},
                          {"edges", graph.edge_count()},
                          {"tensor_bytes", facts.tensor_bytes},
-                         {"parameter_bytes", facts.parameter_bytes},
+                         {"parameter_bytes", loaded.totals ? loaded.totals->parameter_bytes : facts.parameter_bytes},
+                         {"resident_bytes", facts.parameter_bytes},
+                         {"peak_activation_bytes", facts.peak_activation_bytes},
+                         {"flops", loaded.totals ? loaded.totals->flops : facts.flops},
                          {"depth", facts.depth},
                          {"width", facts.width},
                          {"unit", kUnits[static_cast<int>(facts.measure)]},
@@ -161,21 +196,33 @@ std::string to_json(const InfoOptions& options, const LoadedGraph& loaded, const
     result["lower_bound"] = facts.bound->value;
     result["bound_kind"] = to_string(facts.bound->kind);
   }
+  if (const auto& model = loaded.totals) {
+    result["macs"] = model->macs;
+    result["parameters"] = model->parameters;
+    result["nodes"] = model->nodes;
+    result["folded_nodes"] = model->folded_nodes;
+  }
   auto& kinds = result["kinds"] = ordered_json::array();
   for (const KindShare& share : facts.kinds)
-    kinds.push_back({{"kind", share.kind}, {"ops", share.ops}, {"work", share.work}});
+    kinds.push_back({{"kind", share.kind},
+                     {"ops", share.ops},
+                     {"work", share.work},
+                     {"flops", share.flops},
+                     {"flops_share", ratio(share.flops, facts.flops)},
+                     {"bytes", share.bytes},
+                     {"bytes_share", ratio(share.bytes, facts.bytes)}});
   result["warnings"] = loaded.warnings;
   return result.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 void run_info(const InfoOptions& options) {
   std::unique_ptr<Study> study;
-  std::optional<LoadedGraph> alone;
+  std::optional<LoadedModel> alone;
   if (options.machine.empty())
     alone = load_graph(options.graph, options);
   else
     study = std::make_unique<Study>(options.graph, options);
-  const LoadedGraph& loaded = study != nullptr ? study->loaded() : *alone;
+  const LoadedModel& loaded = study != nullptr ? study->loaded() : *alone;
   const Facts facts = gather(loaded.graph, study.get());
   if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(loaded.graph));
   write_json_if_asked(options, to_json(options, loaded, facts));

@@ -1,24 +1,57 @@
 #include <memory>
 
+#include "doppler/app/console.h"
+#include "doppler/app/models.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+#include "doppler/graph/formats/native_json.h"
 
 namespace doppler {
+namespace {
+
+struct LowerVerb : ProgramOptions {
+  std::string path;
+  std::vector<std::string> dims;
+};
+
+void lower_program(const LowerVerb& options, const std::string& text) {
+  if (!options.dims.empty()) throw InputError(fmt::format("{}: --dim is for ONNX models; required one", options.path));
+  const program::EinProgram model = program::parse_ein(options.path, text);
+  train_if_asked(*model.program, model.loss, options);
+  write_lowered(*model.program, make_plan(*model.program, options, std::nullopt), options.path, options);
+}
+
+void lower_model(const LowerVerb& options, const std::string& content) {
+  const bool whole = options.plan == "uncut";
+  if (!whole && options.plan != "eindecomp")
+    throw InputError(fmt::format("--plan: found '{}' for an ONNX model; required eindecomp or uncut", options.plan));
+  if (!options.train.empty() || options.costs != "per-block")
+    throw InputError(fmt::format("{}: found --{} for an ONNX model; required a program (.ein)", options.path,
+                                 options.train.empty() ? "costs" : "train"));
+  if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
+  const program::ImportedModel model = program::import_onnx(
+      options.path, content, onnx_options(options.dims, whole ? 0 : options.parts, options.machine));
+  for (const std::string& warning : model.warnings) complain("warning: " + warning);
+  write_file_atomically(options.output, graph_to_json(model.graph));
+}
+
+}  // namespace
 
 void add_lower(CLI::App& command) {
-  struct LowerVerb : ProgramOptions {
-    std::string path;
-  };
   auto options = std::make_shared<LowerVerb>();
-  CLI::App* verb = command.add_subcommand("lower", "Turn a program (.ein) into a graph of blocks");
-  verb->add_option("program", options->path, "A program (docs/programs.md); - is standard input")->required();
+  CLI::App* verb = command.add_subcommand("lower", "Turn a program (.ein) or an ONNX model into a graph of blocks");
+  verb->add_option("program", options->path,
+                   "A program (docs/programs.md) or a model (docs/onnx.md); - is standard input")
+      ->required();
   add_program_flags(*verb, *options);
   add_lowering_flags(*verb, *options);
+  add_dim_flag(*verb, options->dims);
   verb->footer("Example:\n  doppler lower examples/attention.ein --parts 4 -o graph.json");
   verb->callback([options] {
-    const program::EinProgram model = read_ein(options->path);
-    train_if_asked(*model.program, model.loss, *options);
-    write_lowered(*model.program, make_plan(*model.program, *options, std::nullopt), options->path, *options);
+    const std::string content = read_file(options->path);
+    program::looks_like_onnx(content) ? lower_model(*options, content) : lower_program(*options, content);
   });
 }
 

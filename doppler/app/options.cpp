@@ -52,8 +52,18 @@ void add_machine_flag(CLI::App& verb, Options& options, bool required) {
   verb.add_option("-m,--machine", options.machine, machine_help())->type_name("MACHINE")->required(required);
 }
 
+void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims) {
+  verb.add_option("--dim", dims, "ONNX: the size of a symbolic dimension, or of tensor:axis; may be repeated")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
+}
+
 void add_graph_flags(CLI::App& verb, Options& options) {
   verb.add_flag("--repair", options.repair, "Fix the known damage of the published graphs instead of warning");
+  add_dim_flag(verb, options.dims);
+  verb.add_option("--shard", options.shard, "ONNX: cut every op that can be cut in at most this many blocks")
+      ->check(whole_number())
+      ->type_name("PARTS");
 }
 
 void add_rule_flags(CLI::App& verb, Options& options) {

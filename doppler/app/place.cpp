@@ -15,6 +15,7 @@ struct PlaceOptions : Options {
   std::string graph;
   std::string method = "auto";
   std::string output;
+  std::string export_format;  // empty: the placement file
 };
 
 // The makespan of everything on the best device that can run and hold it all; 0: there is none.
@@ -66,13 +67,21 @@ void run_place(const PlaceOptions& options) {
   const Method& method = method_by_name(options.method);
   method_options_from(options);  // a bad --time is better found before a large graph is read
   const Study study(options.graph, options);
+  if (!options.export_format.empty()) {
+    check_export(options.export_format, options, study.loaded());
+    if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
+  }
   const Result result = search(study, options, method, lower_bound(study.problem()));
   const Timeline timeline = Simulator(study.problem()).simulate(result.placement);
   if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
 
   const Outcome outcome = outcome_of(study, options, result);
   const Seconds single = best_single_device(study.problem());
-  if (!options.output.empty()) write_file_atomically(options.output, placement_to_json(result.placement, outcome.made));
+  if (!options.output.empty())
+    write_file_atomically(options.output, options.export_format.empty()
+                                              ? placement_to_json(result.placement, outcome.made)
+                                              : export_placement(options.export_format, study.loaded(),
+                                                                 result.placement, study.machine()));
   write_json_if_asked(
       options, place_result_to_json(outcome, timeline, study.graph(), study.machine(), result.placement, single));
   if (options.output != "-") print_text(options, describe(study, outcome, timeline, single));
@@ -95,6 +104,9 @@ void add_place(CLI::App& command) {
   add_machine_flag(*verb, *options, true);
   verb->add_option("--method", options->method, method_help())->type_name("METHOD")->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")->type_name("FILE");
+  verb->add_option("--export", options->export_format,
+                   "What -o gets instead: onnx (the model with a device per node), device-map (modules to devices)")
+      ->type_name("FORMAT");
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);
   add_rule_flags(*verb, *options);

@@ -22,10 +22,16 @@ std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const st
 
 }  // namespace
 
-LoadedGraph load_graph(const std::string& path, const Options& options) {
-  const std::string content = read_file(path);
-  if (program::looks_like_ein(content)) return lower_for(path, content, options.machine);
-  LoadedGraph loaded = parse_graph(path, content, {.repair = options.repair});
+LoadedModel load_graph(const std::string& path, const Options& options) {
+  std::string content = read_file(path);
+  const bool onnx = program::looks_like_onnx(content);
+  if (!onnx && (options.shard > 0 || !options.dims.empty()))
+    throw InputError(
+        fmt::format("{}: --{} is for ONNX models; required one", path, options.shard > 0 ? "shard" : "dim"));
+  LoadedModel loaded = onnx ? load_model(path, std::move(content), options)
+                       : program::looks_like_ein(content)
+                           ? LoadedModel{lower_for(path, content, options.machine)}
+                           : LoadedModel{parse_graph(path, content, {.repair = options.repair})};
   if (!options.quiet)
     for (const std::string& warning : loaded.warnings) complain("warning: " + warning);
   return loaded;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "doppler/app/models.h"
 #include "doppler/app/options.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/report/outcome.h"
@@ -16,7 +17,7 @@ class Study {
   Study& operator=(const Study&) = delete;
 
   const std::string& path() const { return path_; }
-  const LoadedGraph& loaded() const { return loaded_; }
+  const LoadedModel& loaded() const { return loaded_; }
   const Graph& graph() const { return loaded_.graph; }
   const Machine& machine() const { return machine_; }
   const Costs& costs() const { return costs_; }
@@ -26,13 +27,13 @@ class Study {
 
  private:
   std::string path_;
-  LoadedGraph loaded_;
+  LoadedModel loaded_;
   Machine machine_;
   Costs costs_;
   Problem problem_;
 };
 
-LoadedGraph load_graph(const std::string& path, const Options& options);
+LoadedModel load_graph(const std::string& path, const Options& options);
 
 // What is known before any method has run.
 Outcome outcome_of(const Study& study, const Options& options, const LowerBound& bound);

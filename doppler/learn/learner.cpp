@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doppler/base/error.h"
+
 namespace doppler {
 
 Learner::Learner(Network<float>& network, const LearnerOptions& options)
     : network_(network), options_(options), adam_(network.parameters().size()), makespans_(options.batch) {
+  DOPPLER_CHECK(options.batch >= 2, "batch {}: the others are the baseline", options.batch);
   for (std::size_t i = 0; i <= options.batch; ++i) rollouts_.push_back(make_rollout(network, true));
 }
 
@@ -49,10 +52,9 @@ UpdateReport Learner::imitate(const Task& task, TeacherRule teacher, double rate
   return report;
 }
 
-UpdateReport Learner::follow_elite(const Task& task, double rate, Rng rng) {
+UpdateReport Learner::follow_best(const Task& task, double rate) {
   prepare(task);
-  const auto& elites = task.elites();
-  follow(task, elites[rng.below(static_cast<std::uint32_t>(elites.size()))], 1.0 / task.input().op_count());
+  follow(task, task.elites().front(), 1.0 / task.input().op_count());
   UpdateReport report;
   report.entropy = rollouts_.back()->entropy();
   report.log_probability = rollouts_.back()->log_probability() / task.input().op_count();

@@ -32,8 +32,8 @@ class Learner {
 
   // Stage I: imitation of a rule on the states that the learner itself visits (DAgger).
   UpdateReport imitate(const Task& task, TeacherRule teacher, double rate, Rng rng);
-  // Stage I with a placement as the teacher: the task's elites.
-  UpdateReport follow_elite(const Task& task, double rate, Rng rng);
+  // Stage I with a placement as the teacher: the task's best.
+  UpdateReport follow_best(const Task& task, double rate);
   // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 

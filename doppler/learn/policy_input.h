@@ -59,7 +59,8 @@ class PolicyInput {
   // op_count() × kNodeFeatureCount
   std::span<const float> node_features() const { return node_features_; }
 
-  // No placement is faster: the larger of the critical path by mean times and the work spread over all devices.
+  // About what a good placement takes: the larger of the critical path by mean times and the work spread over all
+  // devices. Not a bound where devices differ.
   Seconds horizon() const { return horizon_; }
   Seconds mean_compute() const { return mean_compute_; }
   Seconds b_level(OpId op) const { return b_level_[op]; }              // without transfers

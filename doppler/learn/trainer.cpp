@@ -121,7 +121,7 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   if (stage == Stage::imitation) {
     if (options_.teacher == Teacher::best) {
       if (task.elites().empty()) ask_classical_methods(task);
-      return learner_.follow_elite(task, rate, rng);
+      return learner_.follow_best(task, rate);
     }
     return learner_.imitate(task, options_.teacher == Teacher::heft ? TeacherRule::heft : TeacherRule::critical_path,
                             rate, rng);

@@ -71,6 +71,8 @@ class Backward {
       gradient_[node.inputs[0]] = gradient_[id];
       return;
     }
+    if (node.as<Stencil>() != nullptr)
+      throw InputError(fmt::format("gradient of '{}': found a {}; required an einsum", node.name, kernel_kind(node)));
     if (const Concat* concat = node.as<Concat>()) return visit_concat(id, node, *concat);
     Gradient& to = gradient_[node.inputs[0]];
     const Shape shape = p_.node(node.inputs[0]).shape;

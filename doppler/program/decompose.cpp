@@ -19,13 +19,13 @@ namespace {
 constexpr std::size_t kMostBoxes = 256;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// All boxes over `shape` whose number of blocks divides `parts`.
-std::vector<Box> all_boxes(const Shape& shape, Index parts) {
+// All boxes of at most `most` pieces per label whose number of blocks divides `parts`.
+std::vector<Box> all_boxes(const Shape& most, Index parts) {
   std::vector<Index> divisors;
   for (Index d = 1; d <= parts; ++d)
     if (parts % d == 0) divisors.push_back(d);
   std::vector<Box> boxes = {{}};
-  for (const Index size : shape) {
+  for (const Index size : most) {
     std::vector<Box> longer;
     for (const Box& box : boxes)
       for (const Index d : divisors) {
@@ -151,7 +151,12 @@ class Problem {
                           costs_.has_edge(id, k));
       if (const Einsum* einsum = node.as<Einsum>())
         for (const std::uint32_t label : einsum->operands[k]) text += fmt::format(",{}", label);
+      if (const Stencil* stencil = node.as<Stencil>())
+        for (const Stencil::Span& span : stencil->operands[k])
+          text += span.axis ? fmt::format(",{}", *span.axis) : ",-";
     }
+    if (const Stencil* stencil = node.as<Stencil>())
+      text += fmt::format(" {} {} {}", to_string(node.most_pieces()), stencil->view, stencil->read.value_or(0));
     return text;
   }
 
@@ -163,7 +168,7 @@ class Problem {
   Kind make_kind(ExprId id) const {
     std::vector<std::pair<double, Box>> ranked;
     const Node& node = program_.node(id);
-    for (Box& box : all_boxes(node.join_shape(), options_.parts)) {
+    for (Box& box : all_boxes(node.most_pieces(), options_.parts)) {
       if (!costs_.fits(id, box)) continue;
       // With inputs cut to measure, all that moves is the copies.
       double optimistic = costs_.own(id, box).seconds;

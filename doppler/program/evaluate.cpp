@@ -122,6 +122,7 @@ Dense evaluate_block(const Node& node, const Rect& block, std::span<const Dense>
   if (const Fill* fill = node.as<Fill>()) return evaluate_fill(*fill, block);
   if (const Concat* concat = node.as<Concat>()) return evaluate_concat(node, *concat, block, operands);
   if (node.as<Complexer>() != nullptr) return evaluate_complexer(node, block, operands[0]);
+  DOPPLER_CHECK(node.as<Stencil>() == nullptr, "'{}' is an op of an imported model, which has no values", node.name);
   DOPPLER_CHECK(node.as<Input>() == nullptr, "'{}' is an input, which is given and not computed", node.name);
   Dense result = operands[0];  // select and squeeze: the same elements in the same order
   result.shape = block.shape();

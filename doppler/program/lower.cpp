@@ -28,7 +28,7 @@ class Lowering {
     name_groups();
     for (ExprId id = 0; id < program_.size(); ++id) {
       const bool resident = program_.node(id).as<Input>() != nullptr && !updated_[id];
-      if (needed[id] && !resident) lower_node(id);
+      if (needed[id] && !resident && !is_transparent(id)) lower_node(id);
     }
     std::vector<Rect> regions = add_tensors();
     return {std::move(builder_).build(), std::move(kernels_), std::move(regions)};
@@ -40,6 +40,14 @@ class Lowering {
     Rect region;
     std::vector<OpId> consumers;
   };
+
+  // No op of its own: readers read its only input instead.
+  bool is_transparent(ExprId id) const {
+    const Node& node = program_.node(id);
+    if (node.is_view()) return true;
+    return options_.skip_single_formations && node.as<Formation>() != nullptr &&
+           product(plan_[id]) == product(plan_[node.inputs[0]]);
+  }
 
   void name_groups() {
     group_.resize(program_.size());
@@ -65,13 +73,18 @@ class Lowering {
   }
 
   Operand operand(const Node& node, std::size_t k, const Rect& block, OpId op) {
-    const ExprId source = node.inputs[k];
+    ExprId source = node.inputs[k];
+    Rect region = operand_region(node, k, program_.node(source).shape, block);
+    for (; is_transparent(source); source = program_.node(source).inputs[0])
+      if (const Node& through = program_.node(source); through.is_view())
+        region = operand_region(through, 0, program_.node(through.inputs[0]).shape, region);
     const Node& producer = program_.node(source);
-    Operand result{source, false, operand_region(node, k, producer.shape, block), {}};
+    Operand result{source, false, std::move(region), {}};
     result.resident = producer.as<Input>() != nullptr && !updated_[source];
     if (result.resident || result.region.volume() == 0) return result;
-    const Box& box = plan_[source];
-    Rect blocks = result.region;  // of the producer, that meet the region
+    Box box = plan_[source];
+    box.resize(producer.shape.size());  // of an einsum that needs no formation, the output labels
+    Rect blocks = result.region;        // of the producer, that meet the region
     for (std::size_t i = 0; i < box.size(); ++i) {
       blocks.begin[i] = block_of(result.region.begin[i], producer.shape[i], box[i]);
       blocks.end[i] = block_of(result.region.end[i] - 1, producer.shape[i], box[i]) + 1;
@@ -128,13 +141,18 @@ class Lowering {
   void add_costs(const Node& node, const Kernel& kernel, OpSpec& spec) const {
     const Rect output = output_region(node, kernel.block);
     spec.flops = block_flops(node, kernel.block);
+    const Stencil* stencil = node.as<Stencil>();
     for (const Operand& operand : kernel.operands) {
       const Bytes bytes = static_cast<Bytes>(operand.region.volume()) * size_of(program_.node(operand.expr).dtype);
       const auto copies = node.as<Formation>() != nullptr ? operand.pieces.size() : 1;
-      spec.bytes_read += copies * bytes;
+      if (stencil == nullptr || !stencil->read) spec.bytes_read += copies * bytes;
       if (operand.resident) spec.parameter_bytes += bytes;
       if (node.as<Formation>() != nullptr)
         spec.flops += static_cast<Flops>(copies - 1) * static_cast<Flops>(output.volume());
+    }
+    if (stencil != nullptr && stencil->read) {
+      const double share = static_cast<double>(output.volume()) / static_cast<double>(product(node.shape));
+      spec.bytes_read = static_cast<Bytes>(static_cast<double>(*stencil->read) * share);
     }
     if (node.as<Input>() == nullptr) spec.bytes_written = static_cast<Bytes>(output.volume()) * size_of(node.dtype);
     if (options_.costs == CostMode::seconds)

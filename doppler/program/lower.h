@@ -48,6 +48,8 @@ CostMode parse_cost_mode(std::string_view text);  // throws InputError
 struct LowerOptions {
   CostMode costs = CostMode::per_block;
   Speeds speeds = {};
+  // A formation of a single partial result is no op: its readers read that. The published graphs have them all.
+  bool skip_single_formations = false;
   std::string title = {};
 };
 

@@ -80,6 +80,20 @@ Rect squeeze_region(const Shape& from, const Rect& block, const Shape& to) {
   return region;
 }
 
+Rect stencil_region(const Stencil& stencil, std::size_t operand, const Shape& input_shape, const Rect& block) {
+  Rect region = Rect::whole(input_shape);
+  for (std::size_t i = 0; i < input_shape.size(); ++i) {
+    const Stencil::Span& span = stencil.operands[operand][i];
+    if (span.extent == 0) continue;
+    const Index begin = span.axis ? block.begin[*span.axis] : 0, end = span.axis ? block.end[*span.axis] : 1;
+    const Index first = begin * span.step + span.offset;
+    const Index last = (end - 1) * span.step + span.offset + span.extent - 1;
+    region.begin[i] = std::clamp<Index>(first < 0 ? 0 : first / span.divisor, 0, input_shape[i]);
+    region.end[i] = std::clamp<Index>(last < 0 ? 0 : last / span.divisor + 1, region.begin[i], input_shape[i]);
+  }
+  return region;
+}
+
 }  // namespace
 
 bool Einsum::is_contraction() const {
@@ -97,11 +111,21 @@ std::string_view kernel_kind(const Node& node) {
     std::string_view operator()(const Fill&) const { return "fill"; }
     std::string_view operator()(const Squeeze&) const { return "squeeze"; }
     std::string_view operator()(const Complexer&) const { return "complexer"; }
+    std::string_view operator()(const Stencil& stencil) const { return stencil.kind; }
   };
   return std::visit(Visitor{}, node.computation);
 }
 
+Shape Node::most_pieces() const {
+  Shape result = join_shape();
+  if (const Stencil* stencil = as<Stencil>())
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::min(result[i], stencil->most_pieces[i]);
+  return result;
+}
+
 Flops block_flops(const Node& node, const Rect& block) {
+  if (const Stencil* stencil = node.as<Stencil>())
+    return stencil->flops * static_cast<Flops>(block.volume()) / static_cast<Flops>(product(node.shape));
   const Einsum* einsum = node.as<Einsum>();
   if (einsum == nullptr) return 0;
   const auto points = static_cast<Flops>(block.volume());
@@ -131,6 +155,7 @@ Rect operand_region(const Node& node, std::size_t operand, const Shape& input_sh
     offset[concat->axis] = concat->begins[operand];
     return intersect(shifted(block, offset, -1), Rect::whole(input_shape));
   }
+  if (const Stencil* stencil = node.as<Stencil>()) return stencil_region(*stencil, operand, input_shape, block);
   if (node.as<Squeeze>() != nullptr) return squeeze_region(node.shape, block, input_shape);
   Rect region = block;
   if (node.as<Complexer>() != nullptr) {

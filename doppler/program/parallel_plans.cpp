@@ -15,9 +15,9 @@ Index pieces_for(Index size, Index parts) {
   return pieces;
 }
 
-// The dimension of `node` that corresponds to dimension `cut` of its only (or first) input, for all but
-// einsums.
-Dimension follow(const Node& node, const Shape& input_shape, std::size_t cut) {
+// The dimension of `node` that corresponds to dimension `cut` of input k, for all but einsums.
+Dimension follow(const Node& node, std::size_t k, const Shape& input_shape, std::size_t cut) {
+  if (const Stencil* stencil = node.as<Stencil>()) return stencil->operands[k][cut].axis;
   if (node.as<Squeeze>() == nullptr) return cut;
   const auto larger = [](const Shape& shape, std::size_t end) {
     return std::count_if(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(end),
@@ -42,11 +42,11 @@ Plan propagate(const Program& program, std::vector<Dimension> cut, Index parts, 
       const Dimension source = cut[node.inputs[k]];
       if (!source) continue;
       label = einsum != nullptr ? Dimension(einsum->operands[k][*source])
-                                : follow(node, program.node(node.inputs[k]).shape, *source);
+                                : follow(node, k, program.node(node.inputs[k]).shape, *source);
     }
     if (!label) label = fresh(node);
     if (!label) continue;
-    plan[id][*label] = pieces_for(node.join_shape()[*label], parts);
+    plan[id][*label] = pieces_for(node.most_pieces()[*label], parts);
     if (*label < node.shape.size()) cut[id] = label;
   }
   complete(program, plan);

@@ -23,16 +23,18 @@ void complete(const Program& program, Plan& plan) {
 
 void check(const Program& program, const Plan& plan) {
   DOPPLER_CHECK(plan.size() == program.size(), "plan: found {} boxes for {} expressions", plan.size(), program.size());
-  const auto refuse = [&](ExprId id, std::string_view required) {
+  const auto refuse = [&](ExprId id, const std::string& required) {
     throw InputError(fmt::format("plan: '{}' of {} is cut {}; required {}", program.node(id).name,
                                  to_string(program.node(id).join_shape()), to_string(plan[id]), required));
   };
   for (ExprId id = 0; id < program.size(); ++id) {
     const Node& node = program.node(id);
-    const Shape& shape = node.join_shape();
-    if (plan[id].size() != shape.size()) refuse(id, "one number of pieces per label");
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      if (plan[id][i] < 1 || plan[id][i] > shape[i]) refuse(id, "between 1 piece and one per element");
+    const Shape most = node.most_pieces();
+    if (plan[id].size() != most.size()) refuse(id, "one number of pieces per label");
+    for (std::size_t i = 0; i < most.size(); ++i)
+      if (plan[id][i] < 1 || plan[id][i] > most[i])
+        refuse(id,
+               node.as<Stencil>() != nullptr ? "at most " + to_string(most) : "between 1 piece and one per element");
     if (node.as<Formation>() == nullptr) continue;
     Box produced = plan[node.inputs[0]];
     produced.resize(node.shape.size());

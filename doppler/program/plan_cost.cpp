@@ -15,6 +15,10 @@ Box required_box(const Node& node, std::size_t operand, const Shape& input_shape
     for (const std::uint32_t label : einsum->operands[operand]) result.push_back(box[label]);
     return result;
   }
+  if (const Stencil* stencil = node.as<Stencil>()) {
+    for (const Stencil::Span& span : stencil->operands[operand]) result.push_back(span.axis ? box[*span.axis] : 1);
+    return result;
+  }
   if (node.as<Squeeze>() == nullptr) return box;
   std::size_t i = 0;
   for (const Index size : input_shape) {
@@ -40,12 +44,15 @@ PlanCosts::PlanCosts(const Program& program, const DecomposeOptions& options)
     : program_(program),
       speeds_(options.speeds),
       devices_(options.devices > 0 ? options.devices : options.parts),
-      updated_(program.updated_inputs()) {}
-
-bool PlanCosts::has_edge(ExprId id, std::size_t operand) const {
-  const ExprId source = program_.node(id).inputs[operand];
-  return program_.node(source).as<Input>() == nullptr || updated_[source];
+      resident_(program.size(), 0) {
+  const std::vector<char> updated = program.updated_inputs();
+  for (ExprId id = 0; id < program.size(); ++id) {
+    const Node& node = program.node(id);
+    resident_[id] = node.as<Input>() != nullptr ? !updated[id] : node.is_view() && resident_[node.inputs[0]];
+  }
 }
+
+bool PlanCosts::has_edge(ExprId id, std::size_t operand) const { return !resident_[program_.node(id).inputs[operand]]; }
 
 double PlanCosts::operand_bytes(ExprId id, std::size_t operand) const {
   const Node& node = program_.node(id);
@@ -67,7 +74,7 @@ PlanCost PlanCosts::own(ExprId id, const Box& box) const {
   const Node& node = program_.node(id);
   const double blocks = blocks_of(box), in_a_row = std::ceil(blocks / devices());
   PlanCost cost;
-  if (node.as<Input>() != nullptr) return cost;
+  if (node.as<Input>() != nullptr || node.is_view()) return cost;
   double read = 0;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Box required = required_box(node, k, program_.node(node.inputs[k]).shape, box);
@@ -75,6 +82,8 @@ PlanCost PlanCosts::own(ExprId id, const Box& box) const {
     read += all;
     if (!has_edge(id, k)) cost.resident += all;
   }
+  if (const Stencil* stencil = node.as<Stencil>(); stencil != nullptr && stencil->read)
+    read = static_cast<double>(*stencil->read);
   Box output = box;
   output.resize(node.shape.size());
   const double output_blocks = blocks_of(output), copies = blocks / output_blocks;

@@ -41,7 +41,7 @@ class PlanCosts {
   const Program& program_;
   const Speeds& speeds_;
   Index devices_;
-  std::vector<char> updated_;
+  std::vector<char> resident_;  // by expression: inputs that nothing updates, and views of them
 };
 
 // Plans with one cut label each, where the search may start: along every dimension of the first data input,

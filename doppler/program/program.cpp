@@ -284,6 +284,22 @@ Expr Program::to_real(Expr input, std::string name) {
   return add(std::move(name), "to_real", std::move(node));
 }
 
+Expr Program::stencil(const std::vector<Expr>& inputs, Shape shape, DType dtype, Stencil stencil, std::string name) {
+  check_shape(fmt::format("'{}'", name), shape);
+  DOPPLER_CHECK(stencil.most_pieces.size() == shape.size() && stencil.operands.size() == inputs.size(),
+                "'{}': a stencil for another shape or other inputs", name);
+  Node node{.name = {}, .dtype = dtype, .shape = std::move(shape), .inputs = {}, .computation = Input{}};
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    DOPPLER_CHECK(stencil.operands[k].size() == inputs[k].rank(), "'{}': spans for another rank", name);
+    for (const Stencil::Span& span : stencil.operands[k])
+      DOPPLER_CHECK(!span.axis || *span.axis < node.shape.size(), "'{}': a span along no axis", name);
+    node.inputs.push_back(inputs[k].id);
+  }
+  const std::string kind = stencil.kind;
+  node.computation = std::move(stencil);
+  return add(std::move(name), kind, std::move(node));
+}
+
 Expr Program::convert(Expr input, DType dtype, std::string name) {
   if (input.dtype() == dtype) return input;
   if (is_complex(input.dtype()) != is_complex(dtype))

@@ -55,10 +55,29 @@ struct Concat {
 struct Fill {
   double value = 0, above = 0;
 };
+// An op of an imported model that is no einsum, known by what its blocks read: a convolution, a softmax, a reshape. It
+// has costs and regions but no values, so it is lowered, not evaluated.
+struct Stencil {
+  // What a block reads along one dimension of an operand: what belongs to the block's range [b, e) along `axis` of the
+  // output, [b·step + offset, (e-1)·step + offset + extent), divided by `divisor` and rounded outwards; without an
+  // axis always [offset, offset + extent), and all of it if `extent` is 0.
+  struct Span {
+    std::optional<std::size_t> axis = std::nullopt;
+    Index step = 1, offset = 0, extent = 0, divisor = 1;
+    static Span along(std::size_t axis) { return {.axis = axis, .extent = 1}; }
+  };
+  std::string kind;
+  std::vector<std::vector<Span>> operands;   // by input and dimension
+  std::vector<Index> most_pieces;            // per dimension of the output; 1: never cut
+  Flops flops = 0;                           // of the whole; a block has its share
+  std::optional<Bytes> read = std::nullopt;  // of the whole, where that is less than the regions (a gather)
+  // Only another shape for the same elements: no op, its readers read the operand.
+  bool view = false;
+};
 struct Squeeze {};    // adds or removes dimensions of size 1
 struct Complexer {};  // reads pairs of the last dimension as complex numbers, or writes them
 
-using Computation = std::variant<Input, Einsum, Formation, Select, Concat, Fill, Squeeze, Complexer>;
+using Computation = std::variant<Input, Einsum, Formation, Select, Concat, Fill, Squeeze, Complexer, Stencil>;
 
 struct Node {
   std::string name;  // unique
@@ -72,6 +91,9 @@ struct Node {
     return std::get_if<Kind>(&computation);
   }
   const Shape& join_shape() const { return as<Einsum>() != nullptr ? as<Einsum>()->sizes : shape; }
+  // How often each label may be cut: once per element, unless the computation says less.
+  Shape most_pieces() const;
+  bool is_view() const { return as<Stencil>() != nullptr && as<Stencil>()->view; }
   Bytes bytes() const { return static_cast<Bytes>(product(shape)) * size_of(dtype); }
 };
 
@@ -128,6 +150,7 @@ class Program {
   Expr reshape_ones(Expr input, Shape shape, std::string name = {});  // the same but for dimensions of size 1
   Expr to_complex(Expr input, std::string name = {});
   Expr to_real(Expr input, std::string name = {});
+  Expr stencil(const std::vector<Expr>& inputs, Shape shape, DType dtype, Stencil stencil, std::string name = {});
   Expr convert(Expr input, DType dtype, std::string name = {});  // the input itself if it has that dtype
 
   void mark_output(Expr expr);

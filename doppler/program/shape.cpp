@@ -15,15 +15,17 @@ struct DTypeRow {
   std::string_view name;
   Bytes bytes;
 };
-constexpr DTypeRow kDTypes[] = {{DType::f16, "f16", 2}, {DType::f32, "f32", 4}, {DType::f64, "f64", 8},
-                                {DType::c32, "c32", 4}, {DType::c64, "c64", 8}, {DType::c128, "c128", 16}};
+constexpr DTypeRow kDTypes[] = {{DType::f16, "f16", 2},   {DType::f32, "f32", 4}, {DType::f64, "f64", 8},
+                                {DType::c32, "c32", 4},   {DType::c64, "c64", 8}, {DType::c128, "c128", 16},
+                                {DType::bf16, "bf16", 2}, {DType::i8, "i8", 1},   {DType::i16, "i16", 2},
+                                {DType::i32, "i32", 4},   {DType::i64, "i64", 8}};
 const DTypeRow& row(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace
 
 std::string_view to_string(DType dtype) { return row(dtype).name; }
 Bytes size_of(DType dtype) { return row(dtype).bytes; }
-bool is_complex(DType dtype) { return dtype >= DType::c32; }
+bool is_complex(DType dtype) { return dtype >= DType::c32 && dtype <= DType::c128; }
 
 DType complex_of(DType real) {
   DOPPLER_CHECK(!is_complex(real), "found {}", to_string(real));
@@ -37,7 +39,7 @@ DType real_of(DType complex) {
 
 DType parse_dtype(std::string_view text) {
   for (const DTypeRow& candidate : kDTypes)
-    if (candidate.name == text) return candidate.dtype;
+    if (candidate.name == text && candidate.dtype <= DType::c128) return candidate.dtype;
   throw InputError(fmt::format("dtype: found '{}'; required f16, f32, f64, c32, c64 or c128", text));
 }
 

@@ -9,9 +9,10 @@
 
 namespace doppler::program {
 
-enum class DType : std::uint8_t { f16, f32, f64, c32, c64, c128 };  // c64: a pair of f32, and so on
+// c64 is a pair of f32, and so on. The last row comes with imported models only: programs compute on the others.
+enum class DType : std::uint8_t { f16, f32, f64, c32, c64, c128, bf16, i8, i16, i32, i64 };
 std::string_view to_string(DType dtype);
-DType parse_dtype(std::string_view text);  // throws InputError
+DType parse_dtype(std::string_view text);  // of a program; throws InputError
 Bytes size_of(DType dtype);
 bool is_complex(DType dtype);
 DType complex_of(DType real);  // f32 -> c64

@@ -13,7 +13,7 @@ import unittest
 
 DOPPLER = os.environ["DOPPLER"]
 EXAMPLE = str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "blocks.json")
-VERBS = ["info", "place", "compare", "simulate", "generate", "lower", "explain"]
+VERBS = ["info", "place", "compare", "simulate", "train", "generate", "lower", "explain"]
 LIMIT = 120  # seconds; generous, because sanitizer builds share two cores
 
 # Two independent tasks of 3 and 4 between zero-time dummies: 7 on one device, 4 on two.

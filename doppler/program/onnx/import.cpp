@@ -1,0 +1,218 @@
+#include "doppler/program/onnx/import.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "doppler/base/error.h"
+#include "doppler/program/onnx/lift.h"
+
+namespace doppler::program {
+namespace {
+
+// The op whose output a value is once views are looked through, or kNone.
+struct Source {
+  ValueId value = kNone;
+  std::uint32_t op = kNone;
+};
+Source source_of(const Reading& reading, ValueId value) {
+  while (true) {
+    const std::uint32_t op = reading.values[value].producer;
+    if (op == kNone || !reading.ops[op].view) return {value, op};
+    value = reading.ops[op].inputs[0];
+  }
+}
+
+std::string dtype_of(const Reading& reading, const ModelOp& op) {
+  const auto element = [&](const std::vector<ValueId>& ids) {
+    return ids.empty() || ids[0] == kNone ? 0 : element_of(reading.values[ids[0]].type);
+  };
+  const bool by_output = op.cost.macs == 0 && is_float(element(op.outputs));
+  const std::int32_t first = element(by_output ? op.outputs : op.inputs);
+  return dtype_name(first != 0 ? first : element(op.outputs));
+}
+
+class GraphOfReading {
+ public:
+  explicit GraphOfReading(const Reading& reading)
+      : reading_(reading), builder_(reading.where), op_of_(reading.ops.size(), kNone) {}
+
+  Graph build() {
+    builder_.set_title(reading_.where);
+    for (std::uint32_t i = 0; i < reading_.ops.size(); ++i)
+      if (!reading_.ops[i].view) add_op(i);
+    if (builder_.op_count() == 0)
+      throw InputError(fmt::format("{}: every node folds away; required one that computes on data", reading_.where));
+    add_tensors();
+    return std::move(builder_).build();
+  }
+
+  const std::vector<OpId>& op_of() const { return op_of_; }  // by op of the reading; kNone for views
+
+ private:
+  void add_op(std::uint32_t index) {
+    const ModelOp& op = reading_.ops[index];
+    OpSpec spec;
+    const unsigned before = names_[op.name]++;
+    spec.name = before == 0 ? op.name : fmt::format("{}#{}", op.name, before + 1);
+    spec.kind = kind_of(*op.node);
+    spec.dtype = dtype_of(reading_, op);
+    spec.flops = op.cost.flops;
+    spec.bytes_read = op.cost.read;
+    spec.bytes_written = op.cost.written;
+    spec.parameter_bytes = resident(op);
+    op_of_[index] = builder_.add_op(std::move(spec));
+  }
+
+  // Parameters and data that is fed in, each once however often the op reads it.
+  Bytes resident(const ModelOp& op) const {
+    Bytes total = 0;
+    std::vector<ValueId> seen;
+    for (const ValueId id : op.inputs) {
+      if (id == kNone) continue;
+      const auto [value, producer] = source_of(reading_, id);
+      if (producer != kNone || std::find(seen.begin(), seen.end(), value) != seen.end()) continue;
+      seen.push_back(value);
+      const ModelValue& source = reading_.values[value];
+      total += source.is_static ? source.stored : bytes_of(source.type);
+    }
+    return total;
+  }
+
+  void add_tensors() {
+    std::vector<std::vector<OpId>> readers(reading_.values.size());
+    for (std::uint32_t i = 0; i < reading_.ops.size(); ++i) {
+      if (reading_.ops[i].view) continue;
+      for (const ValueId id : reading_.ops[i].inputs) {
+        if (id == kNone) continue;
+        const auto [value, producer] = source_of(reading_, id);
+        if (producer == kNone) continue;
+        std::vector<OpId>& list = readers[value];
+        if (std::find(list.begin(), list.end(), op_of_[i]) == list.end()) list.push_back(op_of_[i]);
+      }
+    }
+    for (std::uint32_t i = 0; i < reading_.ops.size(); ++i) {
+      if (reading_.ops[i].view) continue;
+      for (const ValueId id : reading_.ops[i].outputs) {
+        if (id == kNone) continue;
+        const TensorId tensor = builder_.add_tensor(op_of_[i], bytes_of(reading_.values[id].type));
+        for (const OpId reader : readers[id]) builder_.add_consumer(tensor, reader);
+      }
+    }
+  }
+
+  const Reading& reading_;
+  GraphBuilder builder_;
+  std::vector<OpId> op_of_;
+  std::unordered_map<std::string, unsigned> names_;
+};
+
+OnnxTotals totals_of(Reading& reading) {
+  OnnxTotals totals;
+  totals.nodes = reading.ops_of_node.size();
+  for (const Reading::Range& range : reading.ops_of_node) {
+    const auto runs = [](const ModelOp& op) { return !op.view; };
+    totals.folded_nodes += std::none_of(reading.ops.begin() + range.first, reading.ops.begin() + range.last, runs);
+  }
+  for (const ModelOp& op : reading.ops) {
+    totals.flops += op.cost.flops;
+    totals.macs += op.cost.macs;
+    for (const ValueId id : op.inputs) {
+      if (id == kNone || !reading.values[id].is_static || !is_weight_type(element_of(reading.values[id].type)))
+        continue;
+      for (const std::uint32_t parameter : reading.values[id].parameters) reading.parameters[parameter].used = true;
+    }
+  }
+  for (const ModelParameter& parameter : reading.parameters) {
+    if (!parameter.used) continue;
+    totals.parameters += parameter.elements;
+    totals.parameter_bytes += parameter.bytes;
+  }
+  return totals;
+}
+
+std::vector<OpId> ops_of_nodes(const Reading& reading, const std::vector<OpId>& op_of) {
+  const auto& nodes = reading.model.graph().node();
+  std::vector<OpId> result(reading.ops_of_node.size(), kNone);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for (std::uint32_t op = reading.ops_of_node[i].first; op < reading.ops_of_node[i].last && result[i] == kNone;
+         ++op) {
+      const std::uint32_t runs = reading.ops[op].view ? source_of(reading, reading.ops[op].outputs[0]).op : op;
+      if (runs != kNone) result[i] = op_of[runs];
+    }
+  // What is left goes where it is needed first.
+  std::unordered_map<std::string, OpId> wanted;
+  for (std::size_t i = result.size(); i-- > 0;) {
+    const onnx::NodeProto& node = nodes[static_cast<int>(i)];
+    for (const std::string& name : node.output())
+      if (const auto found = wanted.find(name); result[i] == kNone && found != wanted.end()) result[i] = found->second;
+    if (result[i] == kNone) result[i] = 0;
+    for (const std::string& name : names_read(node)) wanted[name] = result[i];
+  }
+  return result;
+}
+
+void annotate(onnx::NodeProto& node, const std::string& device) {
+  onnx::StringStringEntryProto property;
+  property.set_key("doppler.device");
+  property.set_value(device);
+  // NodeProto.metadata_props came with IR version 10; libonnx 1.12 carries the field without knowing its name.
+  constexpr int kMetadataProps = 9;
+  node.GetReflection()->MutableUnknownFields(&node)->AddLengthDelimited(kMetadataProps, property.SerializeAsString());
+  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_g())
+      for (onnx::NodeProto& inside : *attribute.mutable_g()->mutable_node()) annotate(inside, device);
+    for (onnx::GraphProto& body : *attribute.mutable_graphs())
+      for (onnx::NodeProto& inside : *body.mutable_node()) annotate(inside, device);
+  }
+}
+
+onnx::ModelProto parsed(std::string_view content) {
+  onnx::ModelProto model;
+  DOPPLER_CHECK(model.ParseFromArray(content.data(), static_cast<int>(content.size())), "a model that was read before");
+  return model;
+}
+
+}  // namespace
+
+bool looks_like_onnx(std::string_view content) {
+  constexpr char kIrVersion = 0x08;  // field 1, a varint
+  return content.size() >= 2 && content[0] == kIrVersion && content[1] >= 0 && content[1] < 0x40;
+}
+
+ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options) {
+  Reading reading = read_model(where, content, options.dims);
+  const OnnxTotals totals = totals_of(reading);
+  if (options.shard > 0) {
+    Program program;
+    lift(reading, program);
+    if (program.size() == program.weights().size())
+      throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
+    const Plan plan = decompose(program, options.decompose)[0].plan;
+    return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph,
+            totals,
+            std::move(reading.warnings),
+            {}};
+  }
+  GraphOfReading builder(reading);
+  Graph graph = builder.build();
+  std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());
+  return {std::move(graph), totals, std::move(reading.warnings), std::move(op_of_node)};
+}
+
+std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node) {
+  onnx::ModelProto model = parsed(content);
+  for (int i = 0; i < model.graph().node_size(); ++i)
+    annotate(*model.mutable_graph()->mutable_node(i), device_of_node[static_cast<std::size_t>(i)]);
+  return model.SerializeAsString();
+}
+
+std::vector<std::string> onnx_node_names(std::string_view content) {
+  const onnx::ModelProto model = parsed(content);
+  std::vector<std::string> names;
+  for (const onnx::NodeProto& node : model.graph().node())
+    names.push_back(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
+  return names;
+}
+
+}  // namespace doppler::program

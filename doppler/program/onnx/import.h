@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doppler/graph/graph.h"
+#include "doppler/program/decompose.h"
+
+namespace doppler::program {
+
+struct OnnxOptions {
+  // Sizes of symbolic dimensions by name, and of dimension `axis` of a tensor by "tensor:axis".
+  std::map<std::string, Index> dims = {};
+  // More than 0: cut everything that can be cut in this many blocks; `decompose` says for what machine.
+  Index shard = 0;
+  DecomposeOptions decompose = {};
+};
+
+// What an engineer asks of a model before choosing devices.
+struct OnnxTotals {
+  Flops flops = 0;
+  double macs = 0;       // multiply-adds of matrix products, convolutions and recurrent cells
+  Index parameters = 0;  // elements; each counts once however many ops read it
+  Bytes parameter_bytes = 0;
+  std::size_t nodes = 0, folded_nodes = 0;  // of the file; folded ones cost nothing and are not scheduled
+};
+
+struct ImportedModel {
+  Graph graph;
+  OnnxTotals totals;
+  std::vector<std::string> warnings;
+  // Per node of the main graph, in file order: the op that runs it. A view runs with the op that writes what it reads,
+  // any other folded node with the first op that needs it. Empty if the model was cut.
+  std::vector<OpId> op_of_node;
+};
+
+// By the first bytes; no text starts like a protobuf with a small integer in field 1.
+bool looks_like_onnx(std::string_view content);
+
+// Reads a model: shapes by inference, costs by formula, parameters resident at the ops that read them, everything
+// that does not depend on the data folded away. `where` starts every error text. Throws InputError.
+ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options = {});
+
+// The model with a metadata property "doppler.device" on each node, nodes in bodies included: `device_of_node` by
+// the order of the file.
+std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node);
+// The name of each node of the main graph; its first output where it has none.
+std::vector<std::string> onnx_node_names(std::string_view content);
+
+}  // namespace doppler::program

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "doppler/program/onnx/constant.h"
+
+namespace doppler::program {
+
+// What a node is given: types of its inputs and, where known, their values. Null where absent or unknown.
+struct NodeInputs {
+  std::vector<const onnx::TypeProto*> types;
+  std::vector<const Constant*> values;
+};
+
+struct Inferred {
+  std::vector<onnx::TypeProto> outputs;  // one per output; empty types and unknown dimensions where nothing is known
+  std::string complaint;                 // what the inference says is wrong; empty if nothing
+};
+
+// Types and shapes of the outputs, by the rules of libonnx; where those end (operators that came later, old
+// operator sets, the fused operators of ONNX Runtime) by a few of our own.
+Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& inputs);
+
+}  // namespace doppler::program

@@ -1,0 +1,121 @@
+#include "doppler/program/onnx/reader.h"
+
+namespace doppler::program {
+namespace {
+
+struct Use {
+  const onnx::NodeProto* node;
+  int slot;
+};
+
+// What is known of a name before anything is inferred.
+struct Uses {
+  std::unordered_map<std::string, std::vector<Use>> of;  // by tensor
+  std::unordered_set<std::string> produced;              // by a node
+  std::unordered_set<std::string> in_bodies;             // read inside control flow
+};
+
+Uses collect_uses(const onnx::GraphProto& graph) {
+  Uses uses;
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (int slot = 0; slot < node.input_size(); ++slot)
+      if (!node.input(slot).empty()) uses.of[node.input(slot)].push_back({&node, slot});
+    uses.produced.insert(node.output().begin(), node.output().end());
+    const std::unordered_set<std::string> direct(node.input().begin(), node.input().end());
+    for (const std::string& name : names_read(node))
+      if (!direct.contains(name)) uses.in_bodies.insert(name);
+  }
+  for (const auto& output : graph.output()) uses.in_bodies.insert(output.name());
+  return uses;
+}
+
+// A scale or bias: at most one dimension is larger than 1.
+bool is_vector(const Shape& dims) {
+  std::size_t large = 0;
+  for (const Index size : dims) large += size != 1 ? 1 : 0;
+  return large <= 1;
+}
+
+// The slots that take learned tensors. In products of two tensors and in arithmetic that depends on what is offered: a
+// matrix is a weight and a stack of matrices is data; a vector added to a computed tensor is a bias.
+bool is_weight_slot(const Use& use, const Shape& dims, const Uses& uses) {
+  static const std::map<std::string, std::set<int>, std::less<>> kSlots = {
+      {"Conv", {1, 2}},
+      {"ConvTranspose", {1, 2}},
+      {"ConvInteger", {1, 2, 3}},
+      {"QLinearConv", {1, 2, 3, 4, 5, 6, 7, 8}},
+      {"Gemm", {1, 2}},
+      {"MatMulInteger", {1, 2, 3}},
+      {"QLinearMatMul", {1, 2, 3, 4, 5, 6, 7}},
+      {"BatchNormalization", {1, 2, 3, 4}},
+      {"InstanceNormalization", {1, 2}},
+      {"LayerNormalization", {1, 2}},
+      {"GroupNormalization", {1, 2}},
+      {"RMSNormalization", {1}},
+      {"PRelu", {1}},
+      {"LSTM", {1, 2, 3, 7}},
+      {"GRU", {1, 2, 3}},
+      {"RNN", {1, 2, 3}},
+      {"QuantizeLinear", {1, 2}},
+      {"DequantizeLinear", {1, 2}},
+  };
+  static const std::set<std::string, std::less<>> kArithmetic = {"Add", "Sub", "Mul", "Div", "Pow"};
+  const std::string name = operator_name(*use.node);
+  if (name == "MatMul") return use.slot == 1 && dims.size() <= 2;
+  if (name == "Gather") return use.slot == 0 && dims.size() == 2;
+  if (kArithmetic.contains(name) && use.node->input_size() == 2)
+    return is_vector(dims) && uses.produced.contains(use.node->input(1 - use.slot));
+  const auto found = kSlots.find(name);
+  return found != kSlots.end() && found->second.contains(use.slot);
+}
+
+bool passes_through(const Use& use) {
+  static const std::set<std::string, std::less<>> kThrough = {"Transpose",        "Reshape",        "Squeeze",
+                                                              "Unsqueeze",        "Identity",       "Cast",
+                                                              "DequantizeLinear", "QuantizeLinear", "Flatten"};
+  return use.slot == 0 && kThrough.contains(operator_name(*use.node)) && use.node->output_size() > 0;
+}
+
+bool only_feeds_weight_slots(const std::string& input, const Shape& dims, const Uses& uses) {
+  std::vector<std::string> waiting = {input};
+  std::unordered_set<std::string> seen(waiting.begin(), waiting.end());
+  bool any = false;
+  while (!waiting.empty()) {
+    const std::string name = std::move(waiting.back());
+    waiting.pop_back();
+    if (uses.in_bodies.contains(name)) return false;
+    const auto found = uses.of.find(name);
+    if (found == uses.of.end()) continue;
+    for (const Use& use : found->second) {
+      any = true;
+      if (is_weight_slot(use, dims, uses)) continue;
+      if (!passes_through(use)) return false;
+      if (seen.insert(use.node->output(0)).second) waiting.push_back(use.node->output(0));
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::set<std::string> weight_inputs(const onnx::GraphProto& graph) {
+  const Uses uses = collect_uses(graph);
+  std::unordered_set<std::string> initialised;
+  for (const auto& initializer : graph.initializer()) initialised.insert(initializer.name());
+  std::set<std::string> weights;
+  bool has_data = false;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (initialised.contains(input.name())) continue;
+    const bool candidate =
+        is_tensor(input.type()) && is_weight_type(element_of(input.type())) && is_complete(input.type());
+    if (candidate && only_feeds_weight_slots(input.name(), *dims_of(input.type()), uses))
+      weights.insert(input.name());
+    else
+      has_data = true;
+  }
+  // A model of weights alone would compute nothing; then the inputs are data after all.
+  if (!has_data) weights.clear();
+  return weights;
+}
+
+}  // namespace doppler::program

@@ -1,0 +1,154 @@
+"""`doppler train` and the learned method, by the real command. Usage: DOPPLER=path/to/doppler train_cli_test.py"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+DOPPLER = os.environ["DOPPLER"]
+EXAMPLE = str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "blocks.json")
+LIMIT = 300  # seconds; generous, because sanitizer builds share two cores
+
+
+def run(*arguments):
+    return subprocess.run([DOPPLER, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT)
+
+
+class TrainTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.graph = self.directory / "graph.json"
+        self.ok("generate", "layered", "--ops", 40, "--width", 5, "--seed", 1, "-o", self.graph)
+
+    def ok(self, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def fails(self, message, *arguments, code=2):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, (arguments, done.stdout, done.stderr))
+        self.assertTrue(done.stderr.startswith("doppler: "), done.stderr)
+        self.assertIn(message, done.stderr)
+
+    def train(self, name, *flags, episodes=320):
+        out = self.directory / name
+        self.ok("train", self.graph, "--machine", "p100x4", "--episodes", episodes, "--seed", 3, "--out", out, *flags)
+        return out
+
+    def metrics(self, out):
+        return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+    def test_writes_policy_checkpoint_metrics_and_placements(self):
+        out = self.train("run")
+        for name in ("policy", "checkpoint", "metrics.jsonl", "placements/graph@p100x4.json"):
+            self.assertTrue((out / name).exists(), name)
+        stages = [line["stage"] for line in self.metrics(out)]
+        self.assertEqual(sorted(set(stages)), ["imitation", "simulation"])
+        last = self.metrics(out)[-1]
+        for key in ("update", "episodes", "seconds", "mean", "best", "lower_bound", "gap", "entropy"):
+            self.assertIn(key, last)
+        # The placement is worth what it says.
+        placement = out / "placements/graph@p100x4.json"
+        simulated = json.loads(self.ok("simulate", self.graph, placement, "--machine", "p100x4", "--json").stdout)
+        self.assertEqual(simulated["makespan"], json.loads(placement.read_text())["makespan"])
+
+    def test_the_same_seed_gives_the_same_bytes(self):
+        self.assertEqual((self.train("a") / "policy").read_bytes(), (self.train("b") / "policy").read_bytes())
+
+    def test_kill_and_resume_end_where_an_undisturbed_training_ends(self):
+        whole = self.train("whole", episodes=4800)
+        out = self.directory / "killed"
+        command = [DOPPLER, "train", self.graph, "--machine", "p100x4", "--episodes", "4800", "--seed", "3", "--out", out,
+                   "--checkpoint-every", "50ms"]
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + LIMIT
+        while not (out / "checkpoint").exists():
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(process.poll(), "finished before it could be killed")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        resumed = self.ok(*command[1:], "--resume")
+        self.assertIn("4800 episodes", resumed.stdout)
+        self.assertEqual((out / "policy").read_bytes(), (whole / "policy").read_bytes())
+        updates = [line["update"] for line in self.metrics(out)]
+        self.assertEqual(updates, list(range(0, 300, 10)))
+
+    def test_ctrl_c_keeps_what_there_is(self):
+        out = self.directory / "run"
+        process = subprocess.Popen([DOPPLER, "train", self.graph, "--machine", "p100x4", "--time", "600s", "--out", str(out)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").read_text():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("--resume", stderr)
+        self.assertIn("episodes in", stdout)
+        self.ok("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint", out)
+
+    def test_several_graphs_on_several_machines_with_generated_ones_and_validation(self):
+        out = self.directory / "run"
+        done = self.ok("train", f"{self.graph}@uniform:2", f"{self.graph}@p100x4", "--weights", "1,2", "--generated", 2,
+                       "--validate", f"{self.graph}@v100x4", "--validate-every", 5, "--episodes", 320, "--out", out)
+        self.assertIn("graph@uniform:2", done.stdout)
+        self.assertIn("validation", done.stdout)
+        scores = [line["validation"] for line in self.metrics(out) if "validation" in line]
+        self.assertEqual(len(scores), 5)  # every 5 of 20 updates, and the end
+        self.assertIn(f"validation score {min(scores):.4f}", (out / "policy").read_bytes()[:2000].decode(errors="replace"))
+
+    def test_a_policy_can_be_trained_further(self):
+        first = self.train("first")
+        self.train("second", "--start", first, "--stages", "simulation", "--width", 32)
+
+    def test_bad_requests_are_refused(self):
+        graph, out = self.graph, self.directory / "run"
+        base = ("train", graph, "--machine", "p100x4", "--out", out, "--episodes", 16)
+        self.fails("no machine; required --machine", "train", graph, "--out", out)
+        self.fails("no graphs", "train", "--out", out, "--machine", "p100x4")
+        self.fails("required imitation or simulation", *base, "--stages", "guessing")
+        self.fails("required imitation, simulation, or", *base, "--stages", "simulation,imitation")
+        self.fails("required critical_path, heft or best", *base, "--teacher", "nobody")
+        self.fails("required one per graph", *base, "--weights", "1,2")
+        self.fails("required positive numbers", *base, "--weights", "0")
+        self.fails("found no checkpoint", *base, "--resume")
+        self.fails("multiple of 32", *base, "--width", 33)
+        self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
+        self.assertFalse((out / "policy").exists())
+
+    def test_damaged_and_foreign_checkpoints_are_refused(self):
+        out = self.train("run")
+        again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--out", out)
+        self.fails("holds a training; required --resume", *again, "--seed", 3)
+        self.fails("required seed 4", *again, "--seed", 4, "--resume")
+        place = ("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint")
+        self.fails("required a doppler policy", *place, EXAMPLE)
+        self.fails("cannot open", *place, self.directory / "absent")
+        content = (out / "checkpoint").read_bytes()
+        (out / "checkpoint").write_bytes(content[:-100])
+        self.fails("damaged or cut short", *again, "--seed", 3, "--resume")
+        (out / "policy").unlink()
+        self.fails("damaged or cut short", *place, out)
+
+    def test_the_learned_method_names_the_winner_and_loses_to_no_heuristic(self):
+        results = {}
+        for method in ("doppler", "heft", "etf", "single"):
+            done = self.ok("place", EXAMPLE, "--machine", "p100x4", "--method", method, "--json")
+            results[method] = json.loads(done.stdout)
+        self.assertLessEqual(results["doppler"]["makespan"], min(r["makespan"] for r in results.values()))
+        self.assertIn(results["doppler"]["winner"], results)
+
+    def test_specialising_is_at_least_as_good_as_zero_shot(self):
+        rows = json.loads(self.ok("compare", self.graph, "--machine", "p100x4", "--methods", "doppler", "--train", "1s",
+                                  "--json").stdout)["results"]
+        by_method = {row["method"]: row["makespan"] for row in rows}
+        self.assertLessEqual(by_method["doppler trained"], by_method["doppler"])
+
+
+if __name__ == "__main__":
+    unittest.main()
