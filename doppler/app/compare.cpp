@@ -138,6 +138,8 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, c
 
 void run_compare(const CompareOptions& options) {
   const std::vector<const Method*> chosen = chosen_methods(options.methods);
+  const bool learned = std::any_of(chosen.begin(), chosen.end(), [](const Method* m) { return m->name == "doppler"; });
+  if (!options.policy.train.empty() && !learned) throw InputError("--train: required doppler among --methods");
   const Policies policies = load_policies(options.policy);
   method_options_from(options);                 // a bad --time is better found before the graphs are read
   std::vector<std::unique_ptr<Study>> studies;  // all of them first: a bad file must not cost finished work

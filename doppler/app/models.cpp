@@ -103,7 +103,13 @@ std::string device_map(const std::vector<std::string>& node_names, const std::ve
         key = module;
         break;
       }
-    if (!map.contains(key)) map[key] = device_label(machine, device_of_node[i]);
+    const nlohmann::ordered_json device = device_label(machine, device_of_node[i]);
+    if (map.contains(key) && map[key] != device)
+      throw InputError(
+          fmt::format("--export device-map: several nodes are called '{}' and are on different devices; "
+                      "required different names, or --export onnx",
+                      key));
+    map[key] = device;
   }
   return map.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -37,12 +37,12 @@ Seconds best_single_device(const Problem& problem) {
   return best;
 }
 
-Result search(const Study& study, const PlaceOptions& options, const Method& method, const LowerBound& bound) {
+Result search(const Study& study, const PlaceOptions& options, const Method& method, const LearnedPolicy& policy,
+              const LowerBound& bound) {
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
   progress.start(method.name);
-  const auto policy = load_policy(options.policy);
   MethodOptions method_options = method_options_from(options);
-  method_options.policy = policy.get();
+  method_options.policy = &policy;
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
   return place(study.problem(), method, method_options, bound);
 }
@@ -66,16 +66,20 @@ void run_place(const PlaceOptions& options) {
     throw InputError("-o and --json: both are standard output; required at most one");
   const Method& method = method_by_name(options.method);
   method_options_from(options);  // a bad --time is better found before a large graph is read
+  if (!options.policy.train.empty() && method.name != "doppler")
+    throw InputError(fmt::format("--train: found --method {}; required --method doppler", method.name));
+  const auto policy = load_policy(options.policy);
   const Study study(options.graph, options);
   if (!options.export_format.empty()) {
     check_export(options.export_format, options, study.loaded());
     if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
   }
-  const Result result = search(study, options, method, lower_bound(study.problem()));
+  const Result result = search(study, options, method, *policy, lower_bound(study.problem()));
   const Timeline timeline = Simulator(study.problem()).simulate(result.placement);
   if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
 
-  const Outcome outcome = outcome_of(study, options, result);
+  Outcome outcome = outcome_of(study, options, result);
+  if (!options.policy.train.empty()) outcome.made.budget = options.policy.train + " of training";
   const Seconds single = best_single_device(study.problem());
   if (!options.output.empty())
     write_file_atomically(options.output, options.export_format.empty()

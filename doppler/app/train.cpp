@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "doppler/app/console.h"
 #include "doppler/app/policies.h"
@@ -22,7 +23,7 @@ struct TrainOptions : Options {
   std::vector<std::string> graphs, validation;
   std::string out, stages = "imitation,simulation", teacher = "critical_path", start;
   std::optional<std::uint64_t> episodes;
-  std::string weights;
+  std::string weights, without;
   std::size_t generated = 0;
   bool resume = false;
   std::string architecture = "gnn", message_passing = "episode";
@@ -44,7 +45,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 // "graph" on --machine, or "graph@machine".
 std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
-  const std::size_t at = text.rfind('@');
+  // A path may contain an @ too.
+  const std::size_t at = std::filesystem::exists(text) ? std::string::npos : text.rfind('@');
   const std::string path = text.substr(0, at);
   Options here = options;
   if (at != std::string::npos) here.machine = text.substr(at + 1);
@@ -55,8 +57,29 @@ std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions
                                      true);
 }
 
+// Parts of the method that can be left out, for ablations.
+void leave_out(const std::string& parts, LearnerOptions& learner) {
+  if (parts.empty()) return;
+  for (const std::string& part : split(parts, ',')) {
+    if (part == "coparents") {
+      learner.blind_to.insert(learner.blind_to.end(), {"coparents_of_all", "coparents_of_placed"});
+    } else if (part == "siblings") {
+      learner.blind_to.emplace_back("siblings");
+    } else if (part == "sel") {
+      learner.train_sel = false;
+    } else if (part == "plc") {
+      learner.train_plc = false;
+    } else {
+      throw InputError(fmt::format("--without: found '{}'; required coparents, siblings, sel or plc", part));
+    }
+  }
+}
+
 TrainingOptions training_from(const TrainOptions& options) {
   TrainingOptions training = options.training;
+  leave_out(options.without, training.learner);
+  if (!training.learner.blind_to.empty() && options.architecture != "gnn")
+    throw InputError("--without features: required --architecture gnn");
   training.stages.clear();
   for (const std::string& name : split(options.stages, ',')) training.stages.push_back(parse_stage(name));
   if (training.stages.size() > 2 || (training.stages.size() == 2 && training.stages[0] != Stage::imitation) ||
@@ -65,11 +88,19 @@ TrainingOptions training_from(const TrainOptions& options) {
         fmt::format("--stages: found '{}'; required imitation, simulation, or imitation,simulation", options.stages));
   training.teacher = parse_teacher(options.teacher);
   training.seed = options.seed;
+  training.interrupted = interrupt_flag();
+  for (const double number : {training.rate, training.last_rate, training.entropy, training.learner.self_imitation})
+    if (!(number >= 0 && number <= 1))
+      throw InputError(
+          fmt::format("--rate, --last-rate, --entropy, --self-imitation: found {}; required 0 to 1", number));
   if (options.episodes) {
+    if (*options.episodes == 0) throw InputError("--episodes: found 0; required at least 1");
     const std::uint64_t batch = training.learner.batch;
     training.updates = std::max<std::uint64_t>(1, (*options.episodes + batch - 1) / batch);
   } else {
     training.time = parse_duration(options.time, "--time");
+    if (training.time <= 0)
+      throw InputError(fmt::format("--time: found '{}'; required more than nothing", options.time));
   }
   return training;
 }
@@ -101,7 +132,7 @@ class TrainingProgress {
     if (report.bound > 0 && std::isfinite(report.best))
       state += fmt::format(", gap {:.1f} %", 100 * (report.best / report.bound - 1));
     state += fmt::format(", entropy {:.2f}", result.entropy);
-    if (report.stage == Stage::imitation)
+    if (result.plc_agreement > 0)
       state += fmt::format(", agreement {:.0f} % {:.0f} %", 100 * result.sel_agreement, 100 * result.plc_agreement);
     line_.show_text(to_string(report.stage), state);
   }
@@ -123,7 +154,9 @@ class TrainingSession {
     std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
     for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
     if (options.generated > 0)
-      trainer_.add_generated([](Rng rng) { return generate_task({}, rng); }, options.generated);
+      trainer_.add_generated([generated = generated_from(options)](Rng rng) { return generate_task(generated, rng); },
+                             options.generated);
+    refuse_equal_names();
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
     if (options.resume) best_validation_ = run_->resume(trainer_);
@@ -150,6 +183,21 @@ class TrainingSession {
   double best_validation() const { return best_validation_; }
 
  private:
+  // Placements are named after their tasks.
+  void refuse_equal_names() {
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < options_.graphs.size(); ++i)
+      if (!names.insert(trainer_.task(i).name()).second)
+        throw InputError(
+            fmt::format("train: found '{}' twice; required graphs of different names", trainer_.task(i).name()));
+  }
+  static GeneratedTaskOptions generated_from(const TrainOptions& options) {
+    GeneratedTaskOptions generated;
+    generated.rules = rules_from(options);
+    generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // nothing special was asked for
+    return generated;
+  }
+
   static std::unique_ptr<Network<float>> make_start(const TrainOptions& options) {
     if (!options.start.empty()) return network_from(options.start, read_policy(options.start));
     std::string architecture = options.architecture;
@@ -222,11 +270,12 @@ std::string describe(TrainingSession& session, const TrainOptions& options) {
     const Task& task = trainer.task(i);
     const bool unitless = task.problem().graph().unitless();
     if (task.elites().empty()) {
+      if (!options.quiet) complain(fmt::format("{}: no placement that fits in memory was found", task.name()));
       table.add_row({task.name(), "-", format_time(task.bound(), unitless), "-"}, false);
       continue;
     }
     table.add_row({task.name(), format_time(task.best_makespan(), unitless), format_time(task.bound(), unitless),
-                   fmt::format("{:.1f} %", 100 * (task.best_makespan() / task.bound() - 1))},
+                   task.bound() > 0 ? fmt::format("{:.1f} %", 100 * (task.best_makespan() / task.bound() - 1)) : "-"},
                   false);
   }
   return text + "\n" + table.text();
@@ -289,6 +338,7 @@ void add_train(CLI::App& command) {
       ->capture_default_str();
   verb->add_option("--self-imitation", training.learner.self_imitation, "Weight of imitating the best so far")
       ->capture_default_str();
+  verb->add_option("--without", options->without, "For ablations: coparents, siblings, sel, plc; comma-separated");
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   verb->add_flag("-q,--quiet", options->quiet, "No progress, notes or warnings on standard error");

@@ -20,7 +20,6 @@ TrainingRun::TrainingRun(std::string path, bool resume) : path_(std::move(path))
     throw InputError(fmt::format("{}: found no checkpoint; required the directory of a training to resume", path_));
   std::filesystem::create_directories(file("placements"), error);
   if (error) throw InputError(fmt::format("{}: {}; required a directory to write to", path_, error.message()));
-  resumed_ = resume;
   if (!resume) metrics_.open(file("metrics.jsonl"), std::ios::trunc);
 }
 
@@ -57,12 +56,13 @@ void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64
   if (report.bound > 0) line["lower_bound"] = report.bound;
   if (report.bound > 0 && std::isfinite(report.best)) line["gap"] = report.best / report.bound - 1;
   line["entropy"] = report.result.entropy;
-  if (report.stage == Stage::imitation) {
+  if (report.stage == Stage::imitation) line["log_probability"] = report.result.log_probability;
+  if (report.result.plc_agreement > 0) {  // with a rule; a placement has no opinion on other states
     line["sel_agreement"] = report.result.sel_agreement;
     line["plc_agreement"] = report.result.plc_agreement;
   }
   line["gradient_norm"] = report.result.gradient_norm;
-  write_line(line.dump());
+  write_line(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void TrainingRun::log_validation(std::uint64_t update, double score) {

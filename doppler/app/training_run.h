@@ -17,7 +17,6 @@ class TrainingRun {
   // Makes the directory. Throws InputError if it holds a training and `resume` is not asked for, or the other way round.
   TrainingRun(std::string path, bool resume);
 
-  bool resumed() const { return resumed_; }
   // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.
   // Returns the best validation score so far; infinity: none.
   double resume(Trainer& trainer);
@@ -33,7 +32,6 @@ class TrainingRun {
   void write_line(const std::string& text);
 
   std::string path_;
-  bool resumed_ = false;
   std::ofstream metrics_;
 };
 

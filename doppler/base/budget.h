@@ -31,6 +31,7 @@ class Budget {
   Seconds time_left() const;  // infinity if no deadline
   bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   std::uint64_t evaluations() const { return evaluations_; }
+  const std::atomic<bool>* interrupt_flag() const { return interrupted_; }
   bool interrupted() const { return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed); }
 
  private:

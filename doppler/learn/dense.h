@@ -65,14 +65,14 @@ class Block {
   Lanes a_, b_, c_, d_, e_, f_, g_, h_;
 };
 
-// y[columns] += x[inner] · w[inner × columns], where x may be of another type
+// y[columns] += x[inner] · w[inner × columns], where x may be of another type and is often 0
 template <typename Real, typename Input>
 [[gnu::always_inline]] inline void row_multiply_add(const Input* x, const Real* w, Real* y, std::size_t inner,
                                                     std::size_t columns) {
   for (std::size_t block = 0; block < columns; block += kBlock) {
     Block<Real> sum(y + block);
     for (std::size_t i = 0; i < inner; ++i)
-      sum.add_scaled(static_cast<Real>(x[i]), Block<Real>(w + i * columns + block));
+      if (x[i] != 0) sum.add_scaled(static_cast<Real>(x[i]), Block<Real>(w + i * columns + block));
     sum.store(y + block);
   }
 }

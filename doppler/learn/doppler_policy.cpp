@@ -49,6 +49,7 @@ Proposal DopplerPolicy::answer(const Problem& problem, const MethodOptions& opti
   training.rate = kRate;
   training.last_rate = kLastRate;
   training.seed = options.seed;
+  training.interrupted = options.budget.interrupt_flag();
   Trainer trainer(*network, training);
   Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), problem,
                                                   std::make_unique<SimulatorOracle>(problem), options.known_bound));

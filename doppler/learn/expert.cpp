@@ -40,12 +40,14 @@ Seconds tidy(Task& task, Placement& placement, Simulator& simulator) {
 
 }  // namespace
 
-void improve_by_search(Task& task, const Placement& start, std::uint64_t evaluations, std::uint64_t seed) {
+void improve_by_search(Task& task, const Placement& start, const Budget& budget, std::uint64_t seed) {
   MethodOptions options;
-  options.budget = Budget::for_evaluations(evaluations);
+  options.budget = budget;
   options.seed = seed;
   options.known_bound = task.bound();
-  Placement found = anneal_from(task.problem(), options, {start}).placement;
+  Proposal proposal = anneal_from(task.problem(), options, {start});
+  task.count(proposal.evaluations);
+  Placement& found = proposal.placement;
   Simulator simulator(task.problem());
   tidy(task, found, simulator);
   task.evaluate(found);

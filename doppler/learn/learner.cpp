@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "doppler/base/error.h"
 
@@ -11,6 +12,18 @@ Learner::Learner(Network<float>& network, const LearnerOptions& options)
     : network_(network), options_(options), adam_(network.parameters().size()), makespans_(options.batch) {
   DOPPLER_CHECK(options.batch >= 2, "batch {}: the others are the baseline", options.batch);
   for (std::size_t i = 0; i <= options.batch; ++i) rollouts_.push_back(make_rollout(network, true));
+  blind(network.parameters());
+}
+
+// A feature whose weights are 0 and stay 0 is as good as absent. `numbers`: parameters or their gradients.
+void Learner::blind(std::span<float> numbers) const {
+  if (options_.blind_to.empty()) return;
+  const HeadShape shape = network_.head_shape();
+  DOPPLER_CHECK(shape.hidden == 0 && shape.features == kDeviceFeatureCount, "features of another network");
+  for (std::size_t feature = 0; feature < shape.features; ++feature)
+    if (std::find(options_.blind_to.begin(), options_.blind_to.end(), kDeviceFeatures[feature]) !=
+        options_.blind_to.end())
+      std::fill_n(numbers.end() - static_cast<std::ptrdiff_t>(shape.size() - feature * shape.width), shape.width, 0.0F);
 }
 
 void Learner::prepare(const Task& task) {
@@ -22,6 +35,7 @@ void Learner::prepare(const Task& task) {
 
 double Learner::finish(double rate) {
   if (!network_.per_step()) network_.backward(gradient_);
+  blind(network_.gradients());
   return adam_.step(network_.parameters(), network_.gradients(), rate, options_.largest_gradient);
 }
 
@@ -80,7 +94,7 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
   double variance = 0;
   for (const Seconds makespan : makespans_) variance += (makespan - report.mean) * (makespan - report.mean) / batch;
   // Equal makespans have no advantage over one another, whatever rounding says.
-  const double scale = std::sqrt(variance) + 1e-4 * report.mean;
+  const double scale = std::max(std::sqrt(variance) + 1e-4 * report.mean, std::numeric_limits<double>::min());
   for (std::size_t i = 0; i < options_.batch; ++i) {
     // batch / (batch − 1): the mean of the others is the baseline.
     const double advantage = std::clamp((report.mean - makespans_[i]) / scale * batch / (batch - 1),

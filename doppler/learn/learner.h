@@ -10,11 +10,12 @@
 namespace doppler {
 
 struct LearnerOptions {
-  std::size_t batch = 16;                   // rollouts per update
-  double largest_advantage = 3;             // in standard deviations
-  double largest_gradient = 0.5;            // norm
-  double self_imitation = 0.1;              // weight of one elite per update against the batch
-  bool train_sel = true, train_plc = true;  // off: that policy stays as it is, for ablations
+  std::size_t batch = 16;                       // rollouts per update
+  double largest_advantage = 3;                 // in standard deviations
+  double largest_gradient = 0.5;                // norm
+  double self_imitation = 0.1;                  // weight of one elite per update against the batch
+  std::vector<std::string_view> blind_to = {};  // device features that the policy is not shown, for ablations
+  bool train_sel = true, train_plc = true;      // off: that policy stays as it is, for ablations
 };
 
 struct UpdateReport {
@@ -44,6 +45,7 @@ class Learner {
   const Adam& optimiser() const { return adam_; }
 
  private:
+  void blind(std::span<float> numbers) const;
   void prepare(const Task& task);
   void follow(const Task& task, const Elite& elite, double weight);
   double finish(double rate);

@@ -1,8 +1,12 @@
 #include "doppler/learn/task.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "doppler/base/rng.h"
 #include "doppler/sim/bounds.h"
 
 namespace doppler {
@@ -55,6 +59,24 @@ void Task::keep(const Placement& placement, Seconds makespan) {
   if (at == elites_.begin()) best_ = placement;
   elites_.insert(at, std::move(elite));
   if (elites_.size() > kElites) elites_.pop_back();
+}
+
+std::string Task::fingerprint() const {
+  const Rules& rules = problem_->rules();
+  std::uint64_t hash = mix(static_cast<std::uint64_t>(rules.discipline), static_cast<std::uint64_t>(rules.links));
+  const auto add = [&](std::uint64_t value) { hash = mix(hash, value); };
+  const auto add_number = [&](double value) { add(std::bit_cast<std::uint64_t>(value)); };
+  add(static_cast<std::uint64_t>(rules.ties) * 2 + (rules.bulk_synchronous ? 1 : 0));
+  add_number(rules.noise);
+  if (rules.noise > 0 || rules.discipline == Discipline::random) add(rules.seed);
+  for (OpId op = 0; op < problem_->op_count(); ++op) {
+    for (DeviceId device = 0; device < problem_->device_count(); ++device)
+      add_number(problem_->allows(op, device) ? problem_->costs().op_time(op, device) : Costs::kNever);
+    for (const PolicyInput::Edge& edge : input_.consumers(op)) add(edge.op);
+  }
+  for (const Seconds time : problem_->costs().mean_transfers()) add_number(time);
+  for (const char letter : machine_to_json(problem_->machine())) add(static_cast<unsigned char>(letter));
+  return fmt::format("{:016x}", hash);
 }
 
 OwnedTask::OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded)

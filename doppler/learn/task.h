@@ -28,6 +28,10 @@ class Task {
   const PolicyInput& input() const { return input_; }
   Seconds bound() const { return bound_; }
   std::uint64_t evaluations() const { return evaluations_; }
+  // Evaluations that somebody else made for it.
+  void count(std::uint64_t evaluations) { evaluations_ += evaluations; }
+  // Of graph, costs, machine and rules: equal if what was found before still holds.
+  std::string fingerprint() const;
 
   // Evaluates a placement (devices, and the order as priorities where the discipline reads them) and keeps it if it is
   // one of the best and fits in memory.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
@@ -21,6 +22,9 @@ constexpr double kSimulationsPerEpisode = 150;
 // Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish, long
 // ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
+constexpr double kLongestSearch = 150'000;  // evaluations: a few seconds at most, so that checkpoints come in time
+// A batch keeps about 4 kB per op and device.
+constexpr std::uint64_t kMostCells = 500'000;
 
 // Streams of random numbers within a training.
 enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3 };
@@ -54,12 +58,21 @@ Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
 }
 
 Task& Trainer::add(std::unique_ptr<OwnedTask> owned, double weight) {
-  slots_.push_back({.owned = std::move(owned), .weight = weight});
-  return slots_.back().task();
+  return add({.owned = std::move(owned), .weight = weight});
 }
 
 Task& Trainer::add(std::unique_ptr<Task> task, double weight) {
-  slots_.push_back({.owned = nullptr, .borrowed = std::move(task), .weight = weight});
+  return add({.owned = nullptr, .borrowed = std::move(task), .weight = weight});
+}
+
+Task& Trainer::add(Slot slot) {
+  const Problem& problem = slot.task().problem();
+  if (std::uint64_t{problem.op_count()} * problem.device_count() > kMostCells)
+    throw InputError(
+        fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
+                    "trained on smaller graphs",
+                    slot.task().name(), problem.op_count(), problem.device_count(), kMostCells));
+  slots_.push_back(std::move(slot));
   return slots_.back().task();
 }
 
@@ -117,10 +130,16 @@ TrainingReport Trainer::step() {
 
 UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   Task& task = slot.task();
+  // Where memory is tight samples seldom fit: begin with placements that were repaired.
+  if (slot.visits == 0 && task.elites().empty() &&
+      (task.problem().memory_limited() || (stage == Stage::imitation && options_.teacher == Teacher::best)))
+    ask_classical_methods(task);
   const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
   if (stage == Stage::imitation) {
     if (options_.teacher == Teacher::best) {
-      if (task.elites().empty()) ask_classical_methods(task);
+      if (task.elites().empty())
+        throw InfeasibleError(
+            fmt::format("{}: no classical method found a placement that fits in memory", task.name()));
       return learner_.follow_best(task, rate);
     }
     return learner_.imitate(task, options_.teacher == Teacher::heft ? TeacherRule::heft : TeacherRule::critical_path,
@@ -139,15 +158,22 @@ void Trainer::ask_classical_methods(Task& task) {
   MethodOptions options;
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
-  for (const auto method : {heft, etf, critical_path, metis}) task.evaluate(method(task.problem(), options).placement);
+  for (const auto method : {heft, etf, critical_path, metis}) {
+    try {
+      task.evaluate(method(task.problem(), options).placement);
+    } catch (const InfeasibleError&) {
+      // Another method may find something that fits.
+    }
+  }
 }
 
 // From the batch's best half of the time, otherwise from the best elite or a random one.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = slot.task();
-  if (slot.next_chunk == 0)
-    slot.next_chunk =
-        static_cast<std::uint64_t>(kSearchPerOp[rng.below(std::size(kSearchPerOp))] * task.problem().op_count()) + 1;
+  if (slot.next_chunk == 0) {
+    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))];
+    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch, per_op * task.problem().op_count()));
+  }
   if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
   Placement start;
   const double dice = rng.uniform();
@@ -159,12 +185,25 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
     start.device_of_op = elite.device_of_op;
     start.priority = ranks_from_order(elite.order);
   }
-  improve_by_search(task, start, slot.next_chunk, rng.bits());
+  Budget budget = options_.updates > 0 ? Budget::unlimited() : Budget::for_time(options_.time - seconds());
+  budget = budget.at_most(slot.next_chunk).with_interrupt(options_.interrupted);
+  improve_by_search(task, start, budget, rng.bits());
   slot.search_credit -= static_cast<double>(slot.next_chunk);
   slot.next_chunk = 0;
 }
 
 // Checkpoints.
+
+std::string Trainer::method() const {
+  std::string stages;
+  for (const Stage stage : options_.stages) stages += fmt::format("{} ", to_string(stage));
+  const LearnerOptions& learner = options_.learner;
+  return fmt::format(
+      "{}teacher {} share {} batch {} rate {} {} entropy {} search {} self-imitation {} sel {} plc {} blind {}", stages,
+      static_cast<int>(options_.teacher), options_.imitation_share, learner.batch, options_.rate, options_.last_rate,
+      options_.entropy, options_.expert_share, learner.self_imitation, learner.train_sel, learner.train_plc,
+      fmt::join(learner.blind_to, " "));
+}
 
 PolicyFile Trainer::save() const {
   PolicyFile file;
@@ -174,6 +213,7 @@ PolicyFile Trainer::save() const {
   file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
   nlohmann::ordered_json training;
   training["seed"] = options_.seed;
+  training["method"] = method();
   training["updates"] = updates_;
   training["generated"] = generated_;
   training["optimiser_steps"] = learner_.optimiser().steps();
@@ -182,6 +222,7 @@ PolicyFile Trainer::save() const {
     const Task& task = slot.task();
     nlohmann::ordered_json entry;
     entry["name"] = task.name();
+    entry["fingerprint"] = task.fingerprint();
     entry["ops"] = task.problem().op_count();
     entry["devices"] = task.problem().device_count();
     entry["visits"] = slot.visits;
@@ -196,19 +237,26 @@ PolicyFile Trainer::save() const {
           {{"makespan", elite.makespan}, {"order", elite.order}, {"device_of_op", elite.device_of_op}});
     training["tasks"].push_back(std::move(entry));
   }
-  file.training = training.dump();
+  // A file name need not be UTF-8.
+  file.training = training.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return file;
 }
 
 namespace {
 
+// `order` may be empty, or ranks or ids: each number once.
 void check_entries(const std::string& where, const Problem& problem, const std::vector<DeviceId>& devices,
                    const std::vector<std::uint32_t>& order) {
   const auto outside = [](const std::vector<std::uint32_t>& values, std::uint32_t limit) {
     return std::any_of(values.begin(), values.end(), [&](std::uint32_t value) { return value >= limit; });
   };
+  const auto repeated = [](std::vector<std::uint32_t> values) {
+    std::sort(values.begin(), values.end());
+    return std::adjacent_find(values.begin(), values.end()) != values.end();
+  };
   const bool wrong = devices.size() != problem.op_count() || outside(devices, problem.device_count()) ||
-                     (!order.empty() && order.size() != problem.op_count()) || outside(order, problem.op_count());
+                     (!order.empty() && order.size() != problem.op_count()) || outside(order, problem.op_count()) ||
+                     repeated(order);
   if (wrong)
     throw InputError(fmt::format("{}: a placement does not belong to its graph; required a sound checkpoint", where));
 }
@@ -227,6 +275,9 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
   try {
     const auto training = nlohmann::json::parse(file.training);
     const auto& tasks = training.at("tasks");
+    if (training.at("method") != method())
+      throw InputError(
+          fmt::format("{}: trained by {}; required {}, as asked for", where, training.at("method").dump(), method()));
     if (training.at("seed") != options_.seed || tasks.size() != slots_.size())
       throw InputError(fmt::format("{}: seed {} and {} tasks; required seed {} and {} tasks, as asked for", where,
                                    training.at("seed").dump(), tasks.size(), options_.seed, slots_.size()));
@@ -256,11 +307,12 @@ void Trainer::restore_slot(const std::string& where, const void* json, Slot& slo
   }
   Task& task = slot.task();
   const Problem& problem = task.problem();
-  if (entry.at("name") != task.name() || entry.at("ops") != problem.op_count() ||
-      entry.at("devices") != problem.device_count())
-    throw InputError(fmt::format("{}: task {} with {} ops on {} devices; required '{}' with {} and {}, as asked for",
-                                 where, entry.at("name").dump(), entry.at("ops").dump(), entry.at("devices").dump(),
-                                 task.name(), problem.op_count(), problem.device_count()));
+  if (entry.at("fingerprint") != task.fingerprint())
+    throw InputError(
+        fmt::format("{}: was trained on {}, {} ops on {} devices; required the same graphs, machines and rules "
+                    "as then, not '{}', {} ops on {} devices",
+                    where, entry.at("name").dump(), entry.at("ops").dump(), entry.at("devices").dump(), task.name(),
+                    problem.op_count(), problem.device_count()));
   Placement best;
   entry.at("best").at("device_of_op").get_to(best.device_of_op);
   entry.at("best").at("priority").get_to(best.priority);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -36,6 +37,7 @@ struct TrainingOptions {
   double expert_share = 0.2;                // of the simulation stage's work that goes into search; 0: none
   std::uint64_t visits_per_generated = 24;  // updates on one generated task before the next takes its place
   std::uint64_t seed = 0;
+  const std::atomic<bool>* interrupted = nullptr;  // cuts a search short; whoever calls step() stops by himself
   LearnerOptions learner;
 };
 
@@ -58,7 +60,8 @@ class Trainer {
  public:
   Trainer(Network<float>& network, const TrainingOptions& options);
 
-  // Tasks are visited in proportion to their weights; equal weights take turns.
+  // Tasks are visited in proportion to their weights; equal weights take turns. Throws InputError if a task is so large
+  // that a batch of its episodes would not fit in memory.
   Task& add(std::unique_ptr<OwnedTask> owned, double weight = 1);
   Task& add(std::unique_ptr<Task> task, double weight = 1);
   // `count` slots for generated tasks.
@@ -99,7 +102,10 @@ class Trainer {
   void seek_expert(Slot& slot, Rng rng);
   void ask_classical_methods(Task& task);
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
+  Task& add(Slot slot);
   void restore_slot(const std::string& where, const void* json, Slot& slot);
+  // What decides how a training goes on, beside its length.
+  std::string method() const;
 
   Network<float>& network_;
   const TrainingOptions options_;

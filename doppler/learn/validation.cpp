@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doppler/base/error.h"
 #include "doppler/learn/zero_shot.h"
 #include "doppler/place/etf.h"
 #include "doppler/place/heft.h"
@@ -25,8 +26,13 @@ Validation::Validation(std::vector<std::unique_ptr<OwnedTask>> tasks) : tasks_(s
   for (const auto& owned : tasks_) {
     Simulator simulator(owned->problem());
     Seconds best = Costs::kNever;
-    for (const auto method : {heft, etf, single})
-      best = std::min(best, simulator.makespan(method(owned->problem(), without_limit()).placement));
+    for (const auto method : {heft, etf, single}) try {
+        best = std::min(best, simulator.makespan(method(owned->problem(), without_limit()).placement));
+      } catch (const InfeasibleError&) {
+        // Another may fit in memory.
+      }
+    if (best == Costs::kNever)
+      throw InfeasibleError(owned->task().name() + ": no heuristic found a placement that fits in memory");
     reference_.push_back(best);
   }
 }

@@ -39,6 +39,8 @@ constexpr Entry kCheap[] = {
     {"memory_greedy", memory_greedy, 0.1, false},
 };
 constexpr std::size_t kStarts = 3;  // of the annealer
+// The policy keeps a few numbers per op and device; beyond this many pairs that is too much memory for a guess.
+constexpr std::uint64_t kLargestForPolicy = 20'000'000;
 
 struct Candidate {
   std::string_view name;
@@ -65,9 +67,10 @@ Proposal portfolio(const Problem& problem, const MethodOptions& options) {
   const auto done = [&] { return !candidates.empty() && (options.budget.out_of_time() || optimal()); };
 
   std::string why_not;
+  const bool too_large = std::uint64_t{problem.op_count()} * problem.device_count() > kLargestForPolicy;
   for (const auto& [name, run, share, always] : kCheap) {
     if (done() && !(always && !optimal() && !options.budget.interrupted())) continue;
-    if (run == policy && options.policy == nullptr) continue;
+    if (run == policy && (options.policy == nullptr || too_large)) continue;
     MethodOptions part = options;
     part.budget = options.budget.share(share);
     part.on_progress = nullptr;

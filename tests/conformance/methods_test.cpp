@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "doppler/learn/doppler_policy.h"
 #include "tests/conformance/cases.h"
 
 namespace doppler {
@@ -14,7 +15,9 @@ constexpr double kRounding = 1e-9;
 constexpr std::uint64_t kEvaluations = 12;
 
 MethodOptions short_options() {
+  static const DopplerPolicy policy("shipped", shipped_policy(), {});
   MethodOptions options;
+  options.policy = &policy;
   options.budget = Budget::for_evaluations(kEvaluations);
   options.seed = 7;
   return options;

@@ -158,7 +158,15 @@ void annotate(onnx::NodeProto& node, const std::string& device) {
   property.set_value(device);
   // NodeProto.metadata_props came with IR version 10; libonnx 1.12 carries the field without knowing its name.
   constexpr int kMetadataProps = 9;
-  node.GetReflection()->MutableUnknownFields(&node)->AddLengthDelimited(kMetadataProps, property.SerializeAsString());
+  google::protobuf::UnknownFieldSet& fields = *node.GetReflection()->MutableUnknownFields(&node);
+  for (int i = fields.field_count(); i-- > 0;) {  // an earlier export
+    onnx::StringStringEntryProto old;
+    const auto& field = fields.field(i);
+    if (field.number() == kMetadataProps && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+        old.ParseFromString(field.length_delimited()) && old.key() == property.key())
+      fields.DeleteSubrange(i, 1);
+  }
+  fields.AddLengthDelimited(kMetadataProps, property.SerializeAsString());
   for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
     if (attribute.has_g())
       for (onnx::NodeProto& inside : *attribute.mutable_g()->mutable_node()) annotate(inside, device);
