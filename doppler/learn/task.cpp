@@ -56,7 +56,10 @@ void Task::keep(const Placement& placement, Seconds makespan) {
   std::stable_sort(elite.order.begin(), elite.order.end(), [&](OpId a, OpId b) { return start[a] < start[b]; });
   const auto at = std::upper_bound(elites_.begin(), elites_.end(), makespan,
                                    [](Seconds value, const Elite& other) { return value < other.makespan; });
-  if (at == elites_.begin()) best_ = placement;
+  if (at == elites_.begin()) {
+    best_ = placement;
+    best_.cause_of_op.clear();  // whoever found it: a checkpoint does not keep that
+  }
   elites_.insert(at, std::move(elite));
   if (elites_.size() > kElites) elites_.pop_back();
 }

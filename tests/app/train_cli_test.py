@@ -94,9 +94,9 @@ class TrainTest(unittest.TestCase):
 
     def test_several_graphs_on_several_machines_with_generated_ones_and_validation(self):
         out = self.directory / "run"
-        done = self.ok("train", f"{self.graph}@uniform:2", f"{self.graph}@p100x4", "--weights", "1,2", "--generated", 2,
+        done = self.ok("train", f"{self.graph}@p100x8", f"{self.graph}@p100x4", "--weights", "1,2", "--generated", 2,
                        "--validate", f"{self.graph}@v100x4", "--validate-every", 5, "--episodes", 320, "--out", out)
-        self.assertIn("graph@uniform:2", done.stdout)
+        self.assertIn("graph@p100x8", done.stdout)
         self.assertIn("validation", done.stdout)
         scores = [line["validation"] for line in self.metrics(out) if "validation" in line]
         self.assertEqual(len(scores), 5)  # every 5 of 20 updates, and the end
@@ -118,6 +118,12 @@ class TrainTest(unittest.TestCase):
         self.fails("required positive numbers", *base, "--weights", "0")
         self.fails("found no checkpoint", *base, "--resume")
         self.fails("multiple of 32", *base, "--width", 33)
+        self.fails("required 0 to 1", *base, "--rate", "nan")
+        self.fails("required at least 1", "train", graph, "--machine", "p100x4", "--out", out, "--episodes", 0)
+        self.fails("required more than nothing", "train", graph, "--machine", "p100x4", "--out", out, "--time", "0s")
+        self.fails("required graphs of different names", "train", graph, graph, "--machine", "p100x4", "--out", out)
+        self.fails("required --method doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
+        self.fails("required doppler among", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
         self.assertFalse((out / "policy").exists())
 
@@ -126,6 +132,8 @@ class TrainTest(unittest.TestCase):
         again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--out", out)
         self.fails("holds a training; required --resume", *again, "--seed", 3)
         self.fails("required seed 4", *again, "--seed", 4, "--resume")
+        self.fails("required the same graphs, machines and rules", *again, "--seed", 3, "--discipline", "ordered",
+                   "--resume")
         place = ("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint")
         self.fails("required a doppler policy", *place, EXAMPLE)
         self.fails("cannot open", *place, self.directory / "absent")
@@ -135,13 +143,15 @@ class TrainTest(unittest.TestCase):
         (out / "policy").unlink()
         self.fails("damaged or cut short", *place, out)
 
-    def test_the_learned_method_names_the_winner_and_loses_to_no_heuristic(self):
-        results = {}
-        for method in ("doppler", "heft", "etf", "single"):
-            done = self.ok("place", EXAMPLE, "--machine", "p100x4", "--method", method, "--json")
-            results[method] = json.loads(done.stdout)
-        self.assertLessEqual(results["doppler"]["makespan"], min(r["makespan"] for r in results.values()))
-        self.assertIn(results["doppler"]["winner"], results)
+    def test_the_learned_method_names_the_winner(self):
+        # One sample of an untrained policy loses to HEFT here; the shipped policy does not.
+        untrained = self.train("untrained", "--rate", 0, "--last-rate", 0, "--search", 0, episodes=16)
+        place = ("place", EXAMPLE, "--machine", "p100x4", "--method", "doppler", "--json")
+        lost = json.loads(self.ok(*place, "--checkpoint", untrained, "--samples", 0).stdout)
+        self.assertIn(lost["winner"], ("heft", "etf", "single"))
+        won = json.loads(self.ok(*place).stdout)
+        self.assertEqual(won["winner"], "doppler")
+        self.assertLess(won["makespan"], lost["makespan"])
 
     def test_specialising_is_at_least_as_good_as_zero_shot(self):
         rows = json.loads(self.ok("compare", self.graph, "--machine", "p100x4", "--methods", "doppler", "--train", "1s",

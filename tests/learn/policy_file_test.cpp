@@ -4,6 +4,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/doppler_policy.h"
+#include "tests/learn/published.h"
 
 namespace doppler {
 namespace {
@@ -93,7 +94,22 @@ TEST(TheShippedPolicy, IsSoundAndSmall) {
   const PolicyFile file = shipped_policy();
   EXPECT_LT(policy_to_bytes(file).size(), 300'000U);  // "a few hundred kB at most"
   EXPECT_EQ(network_from("shipped", file)->parameters().size(), file.parameters.size());
-  EXPECT_FALSE(file.made_by.empty());
+  EXPECT_NE(file.made_by.find("train"), std::string::npos) << file.made_by;
+}
+
+// None of the six was trained or validated on (models/README.md). In units of 1e10; long runs of search know these.
+TEST(TheShippedPolicy, AloneIsWithinFivePercentOfTheBestKnownOnThePublishedGraphs) {
+  constexpr double kKnown[] = {1200.07, 56.70, 166.72, 122.62, 166.73, 166.56};
+  const DopplerPolicy policy("shipped", shipped_policy(), {});
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  const auto graphs = test::published_graphs();
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const auto owned = test::published_task(graphs[i]);
+    if (!owned) GTEST_SKIP() << "no published graphs at " << DOPPLER_SHARED_DATA;
+    const Placement placement = policy.zero_shot(owned->problem(), options).placement;
+    EXPECT_LT(Simulator(owned->problem()).makespan(placement) / 1e10, 1.05 * kKnown[i]) << graphs[i].file;
+  }
 }
 
 }  // namespace

@@ -112,6 +112,60 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
   EXPECT_THROW(another.trainer.restore("saved", wrong), InputError);
 }
 
+TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
+  const auto saved_by = [](std::unique_ptr<OwnedTask> task, const TrainingOptions& options) {
+    const auto network = fresh_network();
+    Trainer trainer(*network, options);
+    trainer.add(std::move(task));
+    trainer.step();
+    return trainer.save();
+  };
+  const PolicyFile saved = saved_by(small_task(), updates(10));
+  const auto restoring = [&](std::unique_ptr<OwnedTask> task, const TrainingOptions& options) {
+    const auto network = fresh_network();
+    Trainer trainer(*network, options);
+    trainer.add(std::move(task));
+    trainer.restore("saved", saved);
+  };
+  EXPECT_NO_THROW(restoring(small_task(), updates(20)));  // longer
+  EXPECT_THROW(restoring(small_task("small", Discipline::ordered), updates(10)), InputError);
+  EXPECT_THROW(restoring(std::make_unique<OwnedTask>(  // as many ops, another graph
+                             "small", generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 4, .costs = {}}),
+                             load_machine("p100x4"), Rules{}, false),
+                         updates(10)),
+               InputError);
+  TrainingOptions other = updates(10);
+  other.stages = {Stage::imitation};
+  EXPECT_THROW(restoring(small_task(), other), InputError);
+}
+
+TEST(ATrainer, RefusesATaskThatIsTooLargeForItsMemory) {
+  const auto network = fresh_network();
+  Trainer trainer(*network, updates(10));
+  EXPECT_THROW(trainer.add(std::make_unique<OwnedTask>(
+                   "large", generate_layered({.ops = 2000, .width = 50, .degree = 2, .seed = 4, .costs = {}}),
+                   uniform_machine(300), Rules{}, false)),
+               InputError);
+}
+
+TEST(ATrainer, FindsPlacementsThatFitWhereMemoryIsTight) {
+  // 24 independent ops with 10 bytes of parameters each; four devices of 70: at most 7 of them on one.
+  GraphBuilder builder("tight");
+  for (int i = 0; i < 24; ++i) {
+    OpSpec op;
+    op.explicit_times["*"] = 1;
+    op.parameter_bytes = 10;
+    builder.add_op(std::move(op));
+  }
+  const auto network = fresh_network();
+  Trainer trainer(*network, updates(20));
+  const Task& task = trainer.add(
+      std::make_unique<OwnedTask>("tight", std::move(builder).build(), uniform_machine(4, 70), Rules{}, false));
+  while (!trainer.finished()) trainer.step();
+  ASSERT_FALSE(task.elites().empty());
+  EXPECT_EQ(task.best_makespan(), 6);  // 24 over 4
+}
+
 TEST(ATrainer, VisitsTasksInProportionToTheirWeights) {
   const auto network = fresh_network();
   Trainer trainer(*network, updates(1000));
