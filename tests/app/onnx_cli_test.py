@@ -99,6 +99,9 @@ class OnnxTest(unittest.TestCase):
         model, placed = MODELS / "conv.onnx", self.directory / "placed.onnx"
         self.ok("place", model, "-m", "v100x4", "--method", "single", "--export", "onnx", "-o", placed)
         self.assertEqual(placed.read_bytes().count(b"doppler.device"), 5)  # one per node, folded ones included
+        again = self.directory / "again.onnx"  # the new device replaces the old one
+        self.ok("place", placed, "-m", "v100x4", "--method", "round_robin", "--export", "onnx", "-o", again)
+        self.assertEqual(again.read_bytes().count(b"doppler.device"), 5)
         before, after = (json.loads(self.ok("info", file, "--json")) for file in (model, placed))
         self.assertEqual(before["flops"], after["flops"])
 
