@@ -64,7 +64,7 @@ std::vector<float> take_floats(const std::string& where, std::string_view& bytes
     throw InputError(
         fmt::format("{}: {} numbers announced, {} bytes left; required all of them", where, count, bytes.size()));
   std::vector<float> values(count);
-  std::memcpy(values.data(), bytes.data(), count * sizeof(float));
+  if (count > 0) std::memcpy(values.data(), bytes.data(), count * sizeof(float));
   bytes.remove_prefix(count * sizeof(float));
   for (const float value : values)
     if (!std::isfinite(value)) throw InputError(fmt::format("{}: found {}; required finite numbers", where, value));
