@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/bench_graphs.h"
+#include "bench/bench_main.h"
 #include "doppler/learn/gnn.h"
 #include "doppler/learn/learner.h"
 #include "doppler/learn/paper.h"
@@ -67,6 +68,18 @@ class Trainee {
   double total_ = 0, episodes_ = 0;
 };
 
+// What a whole batch shares: one embedding and its backward pass.
+void embed(benchmark::State& state, const BenchGraph& graph) {
+  const Machine machine = uniform_machine(graph.devices);
+  const Training training(graph.graph, machine);
+  Gnn<float> network(GnnShape{}, Rng(1));
+  Embedding<float> embedding;
+  for (auto _ : state) {
+    network.embed(training.task.input(), {}, embedding);
+    network.backward(embedding);  // any gradient of this shape takes as long
+  }
+}
+
 void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
   const Machine machine = uniform_machine(graph.devices);
   Trainee trainee(graph.graph, machine, kind, kind == Kind::every_step ? 2 : 16);
@@ -125,21 +138,22 @@ void answer_layered(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   using namespace doppler::bench;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  const auto graphs = small_graphs();
-  for (const BenchGraph* graph : {&graphs[graphs.size() == 6 ? 3 : 2], &graphs.back()}) {
-    for (const auto& [name, kind] : {std::pair("default", Kind::once_per_episode),
-                                     {"message_passing_step", Kind::every_step},
-                                     {"architecture_paper", Kind::paper}})
-      benchmark::RegisterBenchmark(("train/" + std::string(name) + "/" + graph->name).c_str(), train, *graph, kind)
+  return run_benchmarks(argc, argv, [] {
+    const auto graphs = small_graphs();
+    for (const BenchGraph* graph : {&graphs[graphs.size() == 6 ? 3 : 2], &graphs.back()}) {
+      for (const auto& [name, kind] : {std::pair("default", Kind::once_per_episode),
+                                       {"message_passing_step", Kind::every_step},
+                                       {"architecture_paper", Kind::paper}})
+        benchmark::RegisterBenchmark(("train/" + std::string(name) + "/" + graph->name).c_str(), train, *graph, kind)
+            ->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark(("embed_and_backward/" + graph->name).c_str(), embed, *graph)
           ->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("zero_shot_64/" + graph->name).c_str(), answer_small, *graph)
-        ->Unit(benchmark::kMillisecond);
-  }
-  for (const auto& [name, run] :
-       {std::pair("train/layered", &train_layered), {"zero_shot_64/layered", &answer_layered}})
-    benchmark::RegisterBenchmark(name, run)->Arg(300)->Arg(1'000)->Arg(3'000)->Arg(10'000)->Unit(
-        benchmark::kMillisecond);
-  benchmark::RunSpecifiedBenchmarks();
+      benchmark::RegisterBenchmark(("zero_shot_64/" + graph->name).c_str(), answer_small, *graph)
+          ->Unit(benchmark::kMillisecond);
+    }
+    for (const auto& [name, run] :
+         {std::pair("train/layered", &train_layered), {"zero_shot_64/layered", &answer_layered}})
+      benchmark::RegisterBenchmark(name, run)->Arg(300)->Arg(1'000)->Arg(3'000)->Arg(10'000)->Unit(
+          benchmark::kMillisecond);
+  });
 }

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/bench_graphs.h"
+#include "bench/bench_main.h"
 #include "doppler/place/method.h"
 
 namespace doppler::bench {
@@ -24,13 +25,12 @@ void run_method(benchmark::State& state, const char* name) {
 
 int main(int argc, char** argv) {
   using namespace doppler::bench;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const char* name : {"heft", "etf", "cpop", "single"})
-    benchmark::RegisterBenchmark(name, run_method, name)
-        ->RangeMultiplier(10)
-        ->Range(1'000, 100'000)
-        ->Unit(benchmark::kMillisecond)
-        ->Iterations(1);
-  benchmark::RunSpecifiedBenchmarks();
+  return run_benchmarks(argc, argv, [] {
+    for (const char* name : {"heft", "etf", "cpop", "single"})
+      benchmark::RegisterBenchmark(name, run_method, name)
+          ->RangeMultiplier(10)
+          ->Range(1'000, 100'000)
+          ->Unit(benchmark::kMillisecond)
+          ->Iterations(1);
+  });
 }

@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/bench_graphs.h"
+#include "bench/bench_main.h"
 #include "doppler/machine/costs.h"
 #include "doppler/sim/simulator.h"
 
@@ -131,17 +132,17 @@ void run_growth(benchmark::State& state) {
 
 int main(int argc, char** argv) {
   using namespace doppler::bench;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  static const std::vector<BenchGraph> graphs = small_graphs();
-  for (const BenchGraph& graph : graphs) {
-    for (const Mode& mode : modes())
-      benchmark::RegisterBenchmark((graph.name + "/" + mode.name).c_str(), run_simulator, std::cref(graph), mode.rules);
-    benchmark::RegisterBenchmark((graph.name + "/rival_plain_loop").c_str(), run_plain_loop, std::cref(graph));
-  }
-  benchmark::RegisterBenchmark("growth", run_growth)
-      ->RangeMultiplier(10)
-      ->Range(1'000, 1'000'000)
-      ->Unit(benchmark::kMillisecond);
-  benchmark::RunSpecifiedBenchmarks();
+  return run_benchmarks(argc, argv, [] {
+    static const std::vector<BenchGraph> graphs = small_graphs();
+    for (const BenchGraph& graph : graphs) {
+      for (const Mode& mode : modes())
+        benchmark::RegisterBenchmark((graph.name + "/" + mode.name).c_str(), run_simulator, std::cref(graph),
+                                     mode.rules);
+      benchmark::RegisterBenchmark((graph.name + "/rival_plain_loop").c_str(), run_plain_loop, std::cref(graph));
+    }
+    benchmark::RegisterBenchmark("growth", run_growth)
+        ->RangeMultiplier(10)
+        ->Range(1'000, 1'000'000)
+        ->Unit(benchmark::kMillisecond);
+  });
 }

@@ -81,11 +81,8 @@ void TrainingRun::save_checkpoint(const Trainer& trainer, double best_validation
 }
 
 void TrainingRun::save_policy(const Trainer& trainer, const std::string& made_by) {
-  PolicyFile policy = trainer.save();
+  PolicyFile policy = trainer.policy();
   policy.made_by = made_by;
-  policy.adam_mean.clear();
-  policy.adam_square.clear();
-  policy.training.clear();
   write_file_atomically(file("policy"), policy_to_bytes(policy));
 }
 

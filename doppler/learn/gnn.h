@@ -8,8 +8,8 @@ namespace doppler {
 //   h ← LayerNorm(h + relu([h, mean over producers, mean over consumers, mean over the graph] W)),
 // then current, placed and producer as linear maps of h and score = 10 tanh(MLP(h) / 10).
 //
-// Forward and backward are written out: a graph of a few hundred ops takes 0.2 ms here, where libtorch needs 3 ms for
-// the same arithmetic (and half a second to load). The tests hold it against libtorch's autograd.
+// Forward and backward are written out: 229 ops take 0.6 ms here (`learn_bench`); libtorch took 2 to 4 ms for less
+// in a throw-away program, and half a second to load. The tests hold it against libtorch's autograd.
 struct GnnShape {
   std::size_t width = kBlock;  // a multiple of kBlock
   std::size_t layers = 2;

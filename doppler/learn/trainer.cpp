@@ -205,10 +205,15 @@ std::string Trainer::method() const {
       fmt::join(learner.blind_to, " "));
 }
 
-PolicyFile Trainer::save() const {
+PolicyFile Trainer::policy() const {
   PolicyFile file;
   file.architecture = network_.architecture();
   file.parameters.assign(network_.parameters().begin(), network_.parameters().end());
+  return file;
+}
+
+PolicyFile Trainer::save() const {
+  PolicyFile file = policy();
   file.adam_mean.assign(learner_.optimiser().mean().begin(), learner_.optimiser().mean().end());
   file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
   nlohmann::ordered_json training;

@@ -77,6 +77,8 @@ class Trainer {
   std::size_t task_count() const { return slots_.size(); }
   Task& task(std::size_t i) { return slots_[i].task(); }
 
+  // The network as it stands, without what only a training needs.
+  PolicyFile policy() const;
   // The state, for a checkpoint; restore() throws InputError naming `where` unless it was saved by a trainer with the
   // same tasks and options.
   PolicyFile save() const;

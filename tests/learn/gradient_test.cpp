@@ -6,19 +6,8 @@
 namespace doppler::test {
 namespace {
 
-constexpr double kStep = 1e-6;
 // A central difference of a function of order one is right to about kStep² + 1e-16 / kStep.
 constexpr double kTolerance = 1e-7;
-
-double difference(const std::function<double()>& loss, double& parameter) {
-  const double kept = parameter;
-  parameter = kept + kStep;
-  const double above = loss();
-  parameter = kept - kStep;
-  const double below = loss();
-  parameter = kept;
-  return (above - below) / (2 * kStep);
-}
 
 using Setting = std::tuple<DeviceFeatureSet, std::size_t /*hidden*/>;
 class ARolloutsGradient : public testing::TestWithParam<Setting> {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -16,6 +17,17 @@
 #include "tests/place/world.h"
 
 namespace doppler::test {
+
+inline constexpr double kStep = 1e-6;  // of a central difference
+inline double difference(const std::function<double()>& loss, double& parameter) {
+  const double kept = parameter;
+  parameter = kept + kStep;
+  const double above = loss();
+  parameter = kept - kStep;
+  const double below = loss();
+  parameter = kept;
+  return (above - below) / (2 * kStep);
+}
 
 // Everything at once, small: ten ops in four layers with one op that takes no time, two tensors between ops 0 and 3,
 // two device types of which one cannot run op 2, a colocation group, a pin, unequal links.
