@@ -22,6 +22,10 @@ class Kernels {
   // Runs the op to its end on the calling thread. An exception cancels the run.
   virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
 
+  // A run begins; ops that are running should end soon, nobody waits for their results. From any thread.
+  virtual void start() {}
+  virtual void cancel() {}
+
   // An op that can take its inputs one at a time, in any order: a formation. Its device folds what has arrived while it
   // has nothing else to do, so that little is left when the last input comes.
   virtual bool folds(OpId op) const;

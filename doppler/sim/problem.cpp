@@ -1,6 +1,8 @@
 #include "doppler/sim/problem.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <array>
 #include <map>
 #include <numeric>
@@ -151,6 +153,30 @@ std::vector<std::uint32_t> default_priority(const Costs& costs) {
   std::vector<OpId> order(costs.graph().topological_order().begin(), costs.graph().topological_order().end());
   // Stable: ops of equal b-level (zero-cost chains) stay in topological order.
   std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return level.bottom[a] > level.bottom[b]; });
+  return ranks_from_order(order);
+}
+
+std::vector<std::uint32_t> line_up(const Graph& graph, std::span<const std::uint32_t> rank) {
+  std::vector<OpId> by_rank(rank.size()), order;
+  for (OpId op = 0; op < rank.size(); ++op) by_rank[rank[op]] = op;
+  std::vector<std::uint32_t> pending(rank.size());
+  for (OpId op = 0; op < rank.size(); ++op) pending[op] = static_cast<std::uint32_t>(graph.inputs(op).size());
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> passed_over;  // ranks
+  const auto take = [&](OpId op, std::uint32_t position) {
+    order.push_back(op);
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId consumer : graph.consumers(tensor))
+        if (--pending[consumer] == 0 && rank[consumer] < position) passed_over.push(rank[consumer]);
+  };
+  for (std::uint32_t position = 0; position < by_rank.size();) {
+    const OpId op = by_rank[position++];
+    if (pending[op] == 0) take(op, position);
+    while (!passed_over.empty()) {
+      const OpId late = by_rank[passed_over.top()];
+      passed_over.pop();
+      take(late, position);
+    }
+  }
   return ranks_from_order(order);
 }
 

@@ -96,5 +96,8 @@ void verify(const Problem& problem, const Placement& placement);
 
 // Rank by descending b-level (mean costs), a topological order: the default priority.
 std::vector<std::uint32_t> default_priority(const Costs& costs);
+// What `ordered` makes of any ranks: an op of which a producer comes later is taken as soon as it was. The result is a
+// topological order.
+std::vector<std::uint32_t> line_up(const Graph& graph, std::span<const std::uint32_t> rank);
 
 }  // namespace doppler

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "doppler/base/units.h"
+
+namespace doppler {
+
+// The memory of one device: a capacity that is never exceeded, and buffers of a few dozen sizes that are used again, so
+// that a run allocates nothing once the buffers exist. Its worker and its courier share it, so it has a lock of its own.
+class Arena {
+ public:
+  // `capacity` 0: unlimited. Without `backed` it only counts: emulated devices have no memory of their own.
+  Arena(Bytes capacity, bool backed) : capacity_(capacity), backed_(backed) {}
+
+  // Takes that much of the capacity. False: it does not fit now.
+  bool reserve(Bytes bytes);
+  // A buffer within what was reserved; null for no bytes, or if the memory is only counted.
+  std::byte* take(Bytes bytes);
+  void release(std::byte* data, Bytes bytes);
+
+  // Forgets all buffers in use, after a run that failed, and takes `bytes` for parameters. False: they do not fit.
+  bool start(Bytes parameters);
+
+  Bytes capacity() const { return capacity_; }
+  Bytes used() const { return used_.load(std::memory_order_relaxed); }
+  Bytes peak() const { return peak_; }
+  // Grows with every release: whoever waits for memory tries again when it has changed.
+  std::uint64_t releases() const { return releases_.load(std::memory_order_seq_cst); }
+
+ private:
+  // Four sizes per power of two, at least one cache line: at most a quarter is wasted.
+  static std::size_t size_class(Bytes bytes);
+  static Bytes class_bytes(std::size_t size_class);
+  struct Free {
+    void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t{64}); }
+  };
+  using Block = std::unique_ptr<std::byte[], Free>;
+
+  Bytes capacity_;
+  bool backed_;
+  std::mutex mutex_;
+  std::array<std::vector<std::byte*>, 256> free_;  // by size class
+  std::vector<std::pair<Block, std::size_t>> blocks_;  // all there are, with their class
+  std::atomic<Bytes> used_{0};
+  Bytes peak_ = 0;
+  std::atomic<std::uint64_t> releases_{0};
+};
+
+}  // namespace doppler

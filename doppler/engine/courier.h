@@ -1,0 +1,71 @@
+#pragma once
+
+#include "doppler/engine/shared_run.h"
+
+namespace doppler {
+
+// Moves tensors between devices beside the workers: a transfer is a task of its own and overlaps with compute. Waiting
+// transfers are tried in order, and one that does not fit in the destination's memory lets others pass. Internal to
+// doppler/engine.
+class Courier {
+ public:
+  Courier(SharedRun& run, unsigned courier) : run_(run), courier_(courier) {}
+  virtual ~Courier() = default;
+
+  virtual void prepare() { waiting_.clear(); }
+  void work();  // on its thread, until the run is stopped
+
+  // When everybody sleeps: a transfer that waits for memory.
+  const std::vector<std::uint32_t>& waiting() const { return waiting_; }
+
+ protected:
+  // Serves what can be served of `waiting_`. Returns whether anything was.
+  virtual bool serve() = 0;
+  // When to look again without any mail, in ticks; kNever: not before there is.
+  virtual Ticks next_due() const { return kNever; }
+  static constexpr Ticks kNever = std::numeric_limits<Ticks>::max();
+
+  void arrive(std::uint32_t id);
+  std::uint64_t releases() const;  // of all memories it delivers to
+
+  SharedRun& run_;
+  const unsigned courier_;
+  std::vector<std::uint32_t> waiting_;  // not begun
+
+ private:
+  void receive();
+  bool has_mail() const;
+};
+
+// Copies for real, one at a time: the courier of one destination.
+class CopyCourier final : public Courier {
+ public:
+  using Courier::Courier;
+
+ private:
+  bool serve() override;
+};
+
+// Lets the time pass that the machine's links take: one courier for all, since waiting can be done for many at once.
+class EmulatedCourier final : public Courier {
+ public:
+  EmulatedCourier(SharedRun& run, unsigned courier);
+  void prepare() override;
+
+ private:
+  struct Due {
+    Ticks time;
+    std::uint32_t id;
+    bool operator<(const Due& other) const { return time > other.time; }  // the heap's top is the first
+  };
+  bool serve() override;
+  Ticks next_due() const override { return due_.empty() ? kNever : due_.front().time; }
+  void begin(std::uint32_t id);
+  Ticks duration(std::uint32_t id) const;
+
+  std::uint64_t runs_ = 0;
+  std::vector<Due> due_;                         // a heap
+  std::vector<std::vector<Ticks>> channel_free_;  // by src × devices + dst; empty: links are free
+};
+
+}  // namespace doppler

@@ -1,0 +1,313 @@
+#include "doppler/engine/worker.h"
+
+#include <algorithm>
+
+namespace doppler {
+namespace {
+
+// A worker copies tensors up to this size itself: waking a courier takes longer.
+constexpr Bytes kDirectBytes = 4096;
+// How often an idle worker looks for mail before it sleeps: some 20 µs, what a wake-up takes. A worker that emulates a
+// device shares its core with others and sleeps at once.
+constexpr int kSpins = 1000;
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Worker::Worker(SharedRun& run, DeviceId device)
+    : run_(run),
+      device_(device),
+      arena_(run.arenas[device]),
+      inputs_(run.routes.most_inputs()),
+      outputs_(run.routes.most_outputs()) {
+  if (std::find(run.folds.begin(), run.folds.end(), 1) == run.folds.end()) return;
+  fold_begun_.resize(run.graph.op_count());
+  folded_.resize(run.routes.edge_count());
+}
+
+void Worker::prepare() {
+  const auto ops = run_.routes.ops_on(device_);
+  const Rules& rules = run_.problem.rules();
+  queue_.prepare(rules.discipline, ops, run_.rank, Rng(rules.seed).split(device_));
+  left_ = static_cast<std::uint32_t>(ops.size());
+  received_ = 0;
+  deferred_.clear();
+  foldable_.clear();
+  std::fill(fold_begun_.begin(), fold_begun_.end(), 0);
+  std::fill(folded_.begin(), folded_.end(), 0);
+  folding_ = 0;
+  executed_.store(0, std::memory_order_relaxed);
+  current_.store(kNoOp, std::memory_order_relaxed);
+}
+
+void Worker::work() {
+  now_ = run_.now();
+  run_.problem.rules().bulk_synchronous ? run_supersteps() : run_asynchronously();
+}
+
+void Worker::run_asynchronously() {
+  for (const OpId op : run_.routes.ops_on(device_))
+    if (run_.pending[op].load(std::memory_order_relaxed) == 0) queue_.push(op);
+  const auto has_work = [this] {
+    return has_mail() || (!deferred_.empty() && arena_.releases() != releases_seen_);
+  };
+  while (left_ > 0 && !run_.stopped()) {
+    receive();
+    if (!run_one() && !fold_one()) rest(has_work);
+  }
+}
+
+// In a superstep every device runs its ops of one level; when all have ended, their results move; when all have
+// arrived, the next begins.
+void Worker::run_supersteps() {
+  std::vector<std::vector<OpId>> of_level(run_.levels);
+  for (const OpId op : run_.routes.ops_on(device_)) of_level[run_.depth[op]].push_back(op);
+  std::vector<std::uint32_t> arrivals(run_.levels, 0);  // transfers from producers of each level
+  for (std::uint32_t id = 0; id < run_.routes.transfer_count(); ++id) {
+    const Routes::Transfer& transfer = run_.routes.transfer(id);
+    if (transfer.dst == device_) ++arrivals[run_.depth[run_.graph.producer(transfer.tensor)]];
+  }
+  std::uint32_t expected = 0;
+  for (std::uint32_t level = 0; level < run_.levels && !run_.stopped(); ++level) {
+    run_level(of_level[level]);
+    cross_barrier(2 * level + 1);
+    for (const OpId op : of_level[level])
+      if (!run_.stopped()) send(op);
+    expected += arrivals[level];
+    while (received_ < expected && !run_.stopped()) {
+      receive();
+      if (received_ < expected) rest([this] { return has_mail(); });
+    }
+    cross_barrier(2 * level + 2);
+  }
+}
+
+void Worker::run_level(std::span<const OpId> ops) {
+  for (const OpId op : ops) {
+    run_.op_records[op].ready = now_;
+    while (!run_.stopped()) {
+      releases_seen_ = arena_.releases();
+      if (allocate_outputs(op)) break;
+      deferred_.assign(1, op);
+      rest([this] { return arena_.releases() != releases_seen_; });
+    }
+    if (run_.stopped()) return;
+    deferred_.clear();
+    execute(op);
+    deliver_local(op);
+  }
+}
+
+// Waits until every worker has reached barriers 1 … number.
+void Worker::cross_barrier(std::uint32_t number) {
+  const std::uint32_t all = number * run_.devices;
+  const auto open = [&] { return run_.superstep.load(std::memory_order_seq_cst) >= all; };
+  if (run_.superstep.fetch_add(1, std::memory_order_seq_cst) + 1 == all) {
+    for (DeviceId other = 0; other < run_.devices; ++other) run_.parking.wake(other);
+  }
+  while (!open() && !run_.stopped()) rest(open);
+  now_ = run_.now();
+}
+
+bool Worker::has_mail() const {
+  if (run_.arrival_logs[device_].has_mail()) return true;
+  for (DeviceId src = 0; src < run_.devices; ++src)
+    if (run_.direct(src, device_).has_mail()) return true;
+  return false;
+}
+
+void Worker::receive() {
+  bool looked = false;  // at the clock: what arrives did so after the last op ended
+  const auto arrived = [&](std::uint32_t id) {
+    if (!looked) now_ = run_.now();
+    looked = true;
+    ++received_;
+    for (const Routes::Consumer consumer : run_.routes.consumers(run_.routes.transfer(id))) arrive(consumer);
+  };
+  for (DeviceId src = 0; src < run_.devices; ++src)
+    if (src != device_) run_.direct(src, device_).receive(arrived);
+  run_.arrival_logs[device_].receive(arrived);
+}
+
+void Worker::arrive(Routes::Consumer consumer) {
+  std::atomic<std::uint32_t>& pending = run_.pending[consumer.op];
+  const std::uint32_t left = pending.load(std::memory_order_relaxed) - 1;
+  pending.store(left, std::memory_order_relaxed);
+  if (left > 0) {
+    if (run_.folds[consumer.op]) foldable_.push_back(consumer);
+  } else if (!run_.problem.rules().bulk_synchronous) {
+    run_.op_records[consumer.op].ready = now_;
+    queue_.push(consumer.op);
+  }
+}
+
+// Runs the first ready op that fits in memory. False: there is none.
+bool Worker::run_one() {
+  if (!deferred_.empty()) {
+    if (const std::uint64_t releases = arena_.releases(); releases != releases_seen_) {
+      releases_seen_ = releases;
+      for (const OpId op : deferred_) queue_.put_back(op);
+      deferred_.clear();
+    }
+  } else {
+    releases_seen_ = arena_.releases();
+  }
+  const bool strict = run_.problem.rules().discipline == Discipline::ordered;  // nothing may overtake
+  while (!(strict && !deferred_.empty())) {
+    const auto op = queue_.pop();
+    if (!op) return false;
+    if (allocate_outputs(*op)) {
+      execute(*op);
+      deliver_local(*op);
+      send(*op);
+      return true;
+    }
+    deferred_.push_back(*op);
+  }
+  return false;
+}
+
+bool Worker::fold_one() {
+  while (!foldable_.empty()) {
+    const Routes::Consumer next = foldable_.back();
+    foldable_.pop_back();
+    if (run_.pending[next.op].load(std::memory_order_relaxed) == 0) continue;  // it runs as a whole
+    if (!fold_begun_[next.op] && !allocate_outputs(next.op)) continue;
+    const Ticks begin = run_.now();
+    current_.store(next.op, std::memory_order_relaxed);
+    fold(next.op, next.input);
+    current_.store(kNoOp, std::memory_order_relaxed);
+    now_ = run_.now();
+    folding_ += now_ - begin;
+    return true;
+  }
+  return false;
+}
+
+template <typename HasWork>
+void Worker::rest(HasWork has_work) {
+  const auto something = [&] { return run_.stopped() || has_work(); };
+  bool found = false;
+  for (int spin = run_.emulated() ? kSpins : 0; spin < kSpins && !found; ++spin) {
+    pause();
+    found = something();
+  }
+  if (!found && !run_.parking.park(device_, something)) run_.deadlock();
+  now_ = run_.now();
+}
+
+// All or nothing; nothing to do if a fold has begun. False: it does not fit now.
+bool Worker::allocate_outputs(OpId op) {
+  if (!run_.routes.touches_memory(op) || (!fold_begun_.empty() && fold_begun_[op])) return true;
+  Bytes total = 0;
+  for (const TensorId tensor : run_.graph.outputs(op)) total += run_.graph.bytes(tensor);
+  if (!arena_.reserve(total)) return false;
+  for (const TensorId tensor : run_.graph.outputs(op)) {
+    const auto copies = run_.routes.last_transfer(tensor) - run_.routes.first_transfer(tensor);
+    SharedRun::Buffer& buffer = run_.buffers[tensor];
+    buffer.data = arena_.take(run_.graph.bytes(tensor));
+    buffer.users.store(static_cast<std::uint32_t>(run_.routes.local(tensor).size()) + copies,
+                       std::memory_order_relaxed);
+  }
+  return true;
+}
+
+void Worker::execute(OpId op) {
+  SharedRun::OpRecord& record = run_.op_records[op];
+  record.start = now_;
+  current_.store(op, std::memory_order_relaxed);
+  run_kernel(op);
+  current_.store(kNoOp, std::memory_order_relaxed);
+  now_ = run_.now();
+  record.end = now_;
+  if (run_.routes.touches_memory(op)) release_inputs(op);
+  --left_;
+  executed_.store(executed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Worker::run_kernel(OpId op) {
+  const auto buffers = run_.routes.input_buffers(op);
+  if (!fold_begun_.empty() && fold_begun_[op]) {
+    for (std::uint32_t input = 0; input < buffers.size(); ++input)
+      if (!folded_[run_.routes.input_begin(op) + input]) fold(op, input);
+    return;
+  }
+  if (!run_.routes.touches_memory(op)) {
+    run_.kernels.run(op, device_, {{inputs_.data(), buffers.size()}, {outputs_.data(), run_.graph.outputs(op).size()}});
+    return;
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    inputs_[i] = buffers[i] == Routes::kNoBuffer ? nullptr : run_.buffers[buffers[i]].data;
+  std::size_t count = 0;
+  for (const TensorId tensor : run_.graph.outputs(op)) outputs_[count++] = run_.buffers[tensor].data;
+  run_.kernels.run(op, device_, {{inputs_.data(), buffers.size()}, {outputs_.data(), count}});
+}
+
+// Adds one input to the outputs and gives it back.
+void Worker::fold(OpId op, std::uint32_t input) {
+  const auto buffers = run_.routes.input_buffers(op);
+  if (buffers[input] != Routes::kNoBuffer) inputs_[input] = run_.buffers[buffers[input]].data;
+  std::size_t count = 0;
+  for (const TensorId tensor : run_.graph.outputs(op)) outputs_[count++] = run_.buffers[tensor].data;
+  run_.kernels.fold(op, input, !fold_begun_[op], {{inputs_.data(), buffers.size()}, {outputs_.data(), count}});
+  fold_begun_[op] = 1;
+  folded_[run_.routes.input_begin(op) + input] = 1;
+  if (buffers[input] != Routes::kNoBuffer)
+    run_.release(buffers[input], device_, run_.graph.bytes(run_.graph.inputs(op)[input]));
+}
+
+void Worker::release_inputs(OpId op) {
+  const auto tensors = run_.graph.inputs(op);
+  const auto buffers = run_.routes.input_buffers(op);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i] == Routes::kNoBuffer) continue;
+    if (!folded_.empty() && folded_[run_.routes.input_begin(op) + i]) continue;
+    run_.release(buffers[i], device_, run_.graph.bytes(tensors[i]));
+  }
+}
+
+void Worker::deliver_local(OpId op) {
+  for (const TensorId tensor : run_.graph.outputs(op))
+    for (const Routes::Consumer consumer : run_.routes.local(tensor)) arrive(consumer);
+}
+
+void Worker::send(OpId op) {
+  for (const TensorId tensor : run_.graph.outputs(op)) {
+    for (std::uint32_t id = run_.routes.first_transfer(tensor); id < run_.routes.last_transfer(tensor); ++id) {
+      const DeviceId dst = run_.routes.transfer(id).dst;
+      if (copy_directly(id)) {
+        run_.direct(device_, dst).send(id);
+        run_.parking.wake(dst);
+      } else {
+        run_.transfer_records[id].queued = now_;
+        const unsigned courier = run_.courier_of(dst);
+        run_.requests(device_, courier).send(id);
+        run_.parking.wake(run_.courier_thread(courier));
+      }
+    }
+  }
+}
+
+// False: it is a courier's business.
+bool Worker::copy_directly(std::uint32_t id) {
+  const Routes::Transfer& transfer = run_.routes.transfer(id);
+  const Bytes bytes = run_.graph.bytes(transfer.tensor);
+  if (run_.emulated()) {
+    if (bytes > 0 || run_.problem.costs().transfer_time(transfer.tensor, device_, transfer.dst) > 0) return false;
+  } else if (bytes > kDirectBytes) {
+    return false;
+  }
+  SharedRun::TransferRecord& record = run_.transfer_records[id];
+  record.queued = record.start = record.end = now_;
+  if (bytes == 0) return true;
+  if (!run_.reserve_copy(id)) return false;
+  run_.copy(id);
+  return true;
+}
+
+}  // namespace doppler

@@ -1,0 +1,301 @@
+#include "doppler/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "doppler/engine/emulated_kernels.h"
+#include "doppler/graph/levels.h"
+#include "tests/engine/support.h"
+
+namespace doppler::test {
+namespace {
+
+// Ops of one second each on any device, and edges, each its own tensor of `bytes`.
+Graph graph_of(OpId ops, const std::vector<std::pair<OpId, OpId>>& edges, Bytes bytes, Seconds time = 1,
+               Seconds transfer = 0) {
+  GraphBuilder builder("test");
+  for (OpId op = 0; op < ops; ++op) builder.add_op({.explicit_times = {{"*", time}}});
+  for (const auto& [src, dst] : edges) builder.add_consumer(builder.add_tensor(src, bytes, transfer), dst);
+  return std::move(builder).build();
+}
+
+Placement on(std::vector<DeviceId> devices, std::vector<std::uint32_t> priority = {}) {
+  return {std::move(devices), std::move(priority), {}};
+}
+
+std::vector<OpId> order_of(const Timeline& timeline, DeviceId device) {
+  std::vector<OpId> order;
+  for (const Timeline::Execution& execution : timeline.executions)
+    if (execution.device == device) order.push_back(execution.op);
+  return order;
+}
+
+// Dependencies, one op at a time per device, and one copy per tensor and destination.
+void expect_legal(const Case& world, const Placement& placement, const Timeline& timeline) {
+  std::vector<const Timeline::Execution*> run(world.graph.op_count(), nullptr);
+  std::vector<Seconds> device_free(world.machine.device_count(), 0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    ASSERT_EQ(run[execution.op], nullptr) << "op " << execution.op << " ran twice";
+    run[execution.op] = &execution;
+    EXPECT_EQ(execution.device, placement.device_of_op[execution.op]);
+    EXPECT_GE(execution.start, device_free[execution.device]);
+    device_free[execution.device] = execution.end;
+  }
+  std::set<std::pair<TensorId, DeviceId>> moved;
+  for (const Timeline::Transfer& transfer : timeline.transfers) {
+    EXPECT_TRUE(moved.insert({transfer.tensor, transfer.dst}).second);
+    EXPECT_GE(transfer.start, run[world.graph.producer(transfer.tensor)]->end);
+  }
+  for (TensorId tensor = 0; tensor < world.graph.tensor_count(); ++tensor) {
+    const Timeline::Execution* producer = run[world.graph.producer(tensor)];
+    for (const OpId consumer : world.graph.consumers(tensor)) {
+      EXPECT_GE(run[consumer]->start, producer->end);
+      EXPECT_EQ(moved.contains({tensor, run[consumer]->device}), run[consumer]->device != producer->device);
+    }
+  }
+}
+
+TEST(AnEngine, RunsEveryOpOnceAndInOrderOfDependencies) {
+  for (const Discipline discipline :
+       {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random}) {
+    Rng rng(3);
+    Case world(random_graph(rng, 200), uniform_machine(3), {.discipline = discipline});
+    CheckingKernels kernels(world.graph);
+    Engine engine(world.problem, kernels);
+    for (int round = 1; round <= 5; ++round) {
+      const Placement placement = random_placement(rng, 200, 3);
+      const Seconds makespan = engine.run(placement);
+      const Timeline timeline = engine.timeline();
+      EXPECT_EQ(makespan, timeline.makespan);
+      expect_legal(world, placement, timeline);
+      EXPECT_EQ(kernels.runs(), std::vector<int>(200, round));
+    }
+  }
+}
+
+TEST(AnEngine, TakesTheLowestRankUnderPriorityAndKeepsTheOrderUnderOrdered) {
+  // Independent ops on one device, all ready at once.
+  for (const Discipline discipline : {Discipline::priority, Discipline::ordered}) {
+    Case world(graph_of(4, {}, 0), uniform_machine(1), {.discipline = discipline});
+    CheckingKernels kernels(world.graph);
+    Engine engine(world.problem, kernels);
+    engine.run(on({0, 0, 0, 0}, {2, 0, 3, 1}));
+    EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{1, 3, 0, 2}));
+  }
+}
+
+TEST(AnEngine, WaitsForTheNextOpUnderOrderedThoughAnotherIsReady) {
+  // Op 2 is ready at once on device 1, but op 1, which comes first by rank, waits for op 0 on device 0.
+  Case world(graph_of(3, {{0, 1}}, 8), uniform_machine(2), {.discipline = Discipline::ordered});
+  CheckingKernels kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  engine.run(on({0, 1, 1}, {0, 1, 2}));
+  EXPECT_EQ(order_of(engine.timeline(), 1), (std::vector<OpId>{1, 2}));
+}
+
+TEST(AnEngine, RunsLevelByLevelIfBulkSynchronous) {
+  Rng rng(5);
+  Case world(random_graph(rng, 120), uniform_machine(3), {.bulk_synchronous = true});
+  CheckingKernels kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  const std::vector<std::uint32_t> depth = depths(world.graph);
+  for (int round = 0; round < 10; ++round) {
+    const Placement placement = random_placement(rng, 120, 3);
+    engine.run(placement);
+    const Timeline timeline = engine.timeline();
+    expect_legal(world, placement, timeline);
+    std::vector<Seconds> level_end(121, 0), level_start(121, timeline.makespan);
+    for (const Timeline::Execution& execution : timeline.executions) {
+      level_end[depth[execution.op]] = std::max(level_end[depth[execution.op]], execution.end);
+      level_start[depth[execution.op]] = std::min(level_start[depth[execution.op]], execution.start);
+    }
+    for (std::size_t level = 1; level < 121 && level_end[level] > 0; ++level)
+      EXPECT_GE(level_start[level], level_end[level - 1]);
+  }
+}
+
+// A formation of three inputs, of which the last comes late.
+struct SlowThirdInput : CheckingKernels {
+  explicit SlowThirdInput(const Graph& graph) : CheckingKernels(graph, {3}) {}
+  void before(OpId op, DeviceId) override {
+    if (op == 2)
+      while (fold_calls < 2) std::this_thread::yield();
+  }
+};
+
+TEST(AnEngine, FoldsTheInputsOfAFormationWhileItWaits) {
+  Case world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
+  SlowThirdInput kernels(world.graph);  // op 2 ends only after both other inputs were folded
+  Engine engine(world.problem, kernels);
+  engine.run(on({0, 0, 1, 0, 0}));
+  EXPECT_EQ(kernels.fold_calls, 3);
+  EXPECT_EQ(kernels.runs(), std::vector<int>(5, 1));
+}
+
+TEST(AnEngine, FoldsNothingEarlyIfDeterministic) {
+  Case world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
+  CheckingKernels kernels(world.graph, {3});
+  Engine engine(world.problem, kernels, {.deterministic = true});
+  engine.run(on({0, 0, 1, 0, 0}));
+  EXPECT_EQ(kernels.fold_calls, 0);
+}
+
+struct Throwing : CheckingKernels {
+  using CheckingKernels::CheckingKernels;
+  void before(OpId op, DeviceId) override {
+    if (op == bad) throw std::runtime_error("division by zero");
+  }
+  OpId bad = 2;
+};
+
+TEST(AnEngine, ReportsAKernelThatThrowsWithItsOpAndRunsAgain) {
+  Case world(graph_of(4, {{0, 1}, {1, 2}, {2, 3}}, 8192), uniform_machine(2));
+  Throwing kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  try {
+    engine.run(on({0, 1, 0, 1}));
+    FAIL() << "the kernel threw";
+  } catch (const InternalError& error) {
+    EXPECT_STREQ(error.what(), "op 'op2' on device 'device0': division by zero");
+  }
+  kernels.bad = 99;
+  EXPECT_GT(engine.run(on({0, 1, 0, 1})), 0);
+}
+
+struct Stuck : CheckingKernels {
+  using CheckingKernels::CheckingKernels;
+  void before(OpId op, DeviceId) override {
+    while (op == 1 && !released) std::this_thread::yield();
+  }
+  void cancel() override { released = true; }
+  std::atomic<bool> released{false};
+};
+
+TEST(AnEngine, SaysWhoWaitsForWhatWhenADeviceStalls) {
+  Case world(graph_of(3, {{0, 1}, {1, 2}}, 8), uniform_machine(2));
+  Stuck kernels(world.graph);
+  Engine engine(world.problem, kernels, {.stall_after = 0.2});
+  try {
+    engine.run(on({0, 1, 0}));
+    FAIL() << "op 1 never ends";
+  } catch (const InternalError& error) {
+    EXPECT_STREQ(error.what(),
+                 "run: no op has ended for 200 ms; device 'device0', 1 of 2 ops done, waits for 1 of 1 inputs of 'op2'; "
+                 "device 'device1', 0 of 1 ops done, is running 'op1'");
+  }
+}
+
+// Ignores its cancellation until the test lets it go.
+struct Deaf : CheckingKernels {
+  using CheckingKernels::CheckingKernels;
+  void before(OpId, DeviceId) override {
+    while (!released) std::this_thread::yield();
+    ++returned;
+  }
+  std::atomic<bool> released{false};
+  std::atomic<int> returned{0};
+};
+
+TEST(AnEngine, GivesUpAKernelThatNeverReturnsAndRefusesToRunAgain) {
+  Case world(graph_of(1, {}, 0), uniform_machine(1));
+  Deaf kernels(world.graph);
+  {
+    Engine engine(world.problem, kernels, {.stall_after = 0.1});
+    EXPECT_THROW(engine.run(on({0})), InternalError);
+    EXPECT_THROW(engine.run(on({0})), InternalError);
+  }
+  kernels.released = true;
+  while (kernels.returned == 0) std::this_thread::yield();
+}
+
+TEST(AnEngine, EndsWhenInterrupted) {
+  Case world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
+  EmulatedKernels kernels(world.problem, 1);
+  std::atomic<bool> interrupted{false};
+  Engine engine(world.problem, kernels,
+                {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
+  std::thread user([&] { interrupted = true; });
+  EXPECT_THROW(engine.run(on({0})), RunCancelled);
+  user.join();
+}
+
+TEST(AnEngine, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
+  // Both results of 1000 bytes must be on device 0 when op 2 runs there.
+  Case world(graph_of(3, {{0, 2}, {1, 2}}, 1000), uniform_machine(2, 1500));
+  CheckingKernels kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  try {
+    engine.run(on({0, 0, 0}));
+    FAIL() << "1500 bytes do not hold 2000";
+  } catch (const InfeasibleError& error) {
+    EXPECT_STREQ(error.what(),
+                 "device 'device0': op 'op1' needs 1000 B, 1000 B of 1.465 KiB are in use and nothing will free any; "
+                 "required a placement that fits in memory");
+  }
+}
+
+TEST(AnEngine, LetsAnOpWaitUntilItsMemoryIsFree) {
+  // Two chains 0-1 and 2-3 through one device that has memory for one tensor only: op 2 must wait for op 1.
+  Case world(graph_of(4, {{0, 1}, {2, 3}}, 1000), uniform_machine(1, 1000));
+  CheckingKernels kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  engine.run(on({0, 0, 0, 0}));
+  EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{0, 1, 2, 3}));
+  EXPECT_EQ(engine.timeline().peak_memory, std::vector<Bytes>{1000});
+}
+
+TEST(AnEngine, RefusesParametersThatDoNotFit) {
+  GraphBuilder builder("test");
+  builder.add_op({.parameter_bytes = 2000, .explicit_times = {{"*", 1}}});
+  Case world(std::move(builder).build(), uniform_machine(1, 1000));
+  CheckingKernels kernels(world.graph);
+  Engine engine(world.problem, kernels);
+  EXPECT_THROW(engine.run(on({0})), InfeasibleError);
+}
+
+TEST(AnEngine, RefusesDevicesOfSeveralSlots) {
+  Device device;
+  device.name = "a";
+  device.type = "cpu";
+  device.slots = 2;
+  Case world(graph_of(1, {}, 0), Machine("two", {device}, {Link{}}));
+  CheckingKernels kernels(world.graph);
+  EXPECT_THROW(Engine(world.problem, kernels), InputError);
+}
+
+TEST(EmulatedDevices, LetTheModelledTimePass) {
+  // Two chains of two ops of 10 ms, on a device each; the second chain crosses over with a copy of 5 ms:
+  // 10 + 5 + 10 ms.
+  Case world(graph_of(4, {{0, 1}, {2, 3}}, 8, 1e-2, 5e-3), uniform_machine(3));
+  EmulatedKernels kernels(world.problem, 1);
+  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated});
+  EXPECT_GE(engine.run(on({0, 0, 1, 2})), 25e-3);
+  const Timeline timeline = engine.timeline();
+  ASSERT_EQ(timeline.transfers.size(), 1U);
+  EXPECT_GE(timeline.transfers[0].end - timeline.transfers[0].start, 5e-3);
+  for (const Timeline::Execution& execution : timeline.executions)
+    EXPECT_GE(execution.end - execution.start, 10e-3 - 1e-6);
+}
+
+TEST(EmulatedDevices, CanBeSlowedDownAndScaled) {
+  Case world(graph_of(1, {}, 0, 1000), uniform_machine(1));  // 1000 units
+  EmulatedKernels kernels(world.problem, 1e-5);              // of 10 µs
+  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = 1e-5});
+  EXPECT_GE(engine.run(on({0})), 1000 - 1);
+  kernels.slow_down(0, 3);
+  EXPECT_GE(engine.run(on({0})), 3000 - 1);  // in units again
+}
+
+TEST(EmulatedDevices, QueueTransfersOnAChannel) {
+  // Two results of 10 ms each over a link of one channel: the second arrives after 20 ms.
+  Case world(graph_of(4, {{0, 2}, {1, 3}}, 8, 0, 1e-2), uniform_machine(2), {.links = Links::channels});
+  EmulatedKernels kernels(world.problem, 1);
+  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated});
+  EXPECT_GE(engine.run(on({0, 0, 1, 1})), 20e-3);
+}
+
+}  // namespace
+}  // namespace doppler::test
