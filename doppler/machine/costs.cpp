@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "doppler/base/error.h"
 
@@ -41,6 +43,29 @@ Seconds roofline(const Graph& graph, OpId op, const Device& device) {
   const Seconds memory = device.memory_bytes_per_second > 0 ? traffic / device.memory_bytes_per_second : 0;
   return device.overhead + std::max(compute, memory);
 }
+
+// Kernels that were measured, by everything that a graph says about an op. NaN: this one was not.
+class MeasuredOps {
+ public:
+  explicit MeasuredOps(const Device& device) : slowdown_(device.slowdown) {
+    for (const Measured& op : device.measured) seconds_[key(op.kind, op.dtype, op.flops, op.bytes_read, op.bytes_written)] = op.seconds;
+  }
+  Seconds time(const Graph& graph, OpId op) const {
+    if (seconds_.empty()) return std::numeric_limits<Seconds>::quiet_NaN();
+    const auto found = seconds_.find(
+        key(graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)));
+    return found == seconds_.end() ? std::numeric_limits<Seconds>::quiet_NaN() : found->second;
+  }
+  double slowdown() const { return slowdown_; }
+
+ private:
+  using Key = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;
+  static Key key(const std::string& kind, const std::string& dtype, Flops flops, Bytes read, Bytes written) {
+    return {kind, dtype, flops, read, written};
+  }
+  std::map<Key, Seconds> seconds_;
+  double slowdown_;
+};
 
 std::optional<std::size_t> find_column(const Graph& graph, std::string_view type) {
   const auto types = graph.cost_types();
@@ -106,6 +131,8 @@ void Costs::fill_op_times() {
     for (const std::string& name : {type, std::string(type == "cpu" ? "cpu" : "accelerator"), std::string("*")})
       if (const auto column = find_column(*graph_, name)) columns[c].push_back(*column);
   }
+  std::vector<MeasuredOps> measured;
+  for (const DeviceId device : class_representative_) measured.emplace_back(machine_->device(device));
   for (OpId op = 0; op < n; ++op) {
     Seconds fastest = kNever, total = 0;
     DeviceId usable = 0;
@@ -113,8 +140,10 @@ void Costs::fill_op_times() {
       Seconds time = std::numeric_limits<Seconds>::quiet_NaN();
       for (const std::size_t column : columns[c])
         if (std::isnan(time)) time = graph_->explicit_time(op, column);
+      if (std::isnan(time)) time = measured[c].time(*graph_, op);
       if (std::isnan(time)) time = roofline(*graph_, op, machine_->device(class_representative_[c]));
       if (std::isnan(time)) time = kNever;
+      if (time != kNever) time *= measured[c].slowdown();
       if (time != kNever && time > kLargestCost)
         throw InputError(fmt::format("{}: op '{}' takes {} s on device '{}' of machine '{}'; required at most {:g}",
                                      graph_->title(), graph_->name(op), time,

@@ -43,6 +43,12 @@ void check_device(const std::string& machine, const Device& device) {
   check_number(where, "memory_bytes_per_second", device.memory_bytes_per_second);
   check_number(where, "overhead", device.overhead);
   check_count(where, "slots", device.slots);
+  if (!(device.slowdown > 0 && plausible(device.slowdown)))
+    throw InputError(fmt::format("{}: slowdown is {}; required above 0 and finite", where, device.slowdown));
+  for (const Measured& op : device.measured) {
+    check_number(where, "measured flops", op.flops);
+    check_number(where, "measured seconds", op.seconds);
+  }
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const Rate& rate : device.rates) {
     if (!(rate.flops_per_second > 0 && std::isfinite(rate.flops_per_second)))

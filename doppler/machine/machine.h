@@ -18,6 +18,16 @@ struct Rate {
   double flops_per_second = 0;
 };
 
+// What an op of exactly this kind and size was measured to take.
+struct Measured {
+  std::string kind, dtype;
+  Flops flops = 0;
+  Bytes bytes_read = 0, bytes_written = 0;
+  Seconds seconds = 0;
+
+  bool operator==(const Measured&) const = default;
+};
+
 struct Device {
   std::string name;                    // "gpu0"
   std::string type;                    // "gpu", "cpu", …; explicit costs are looked up by it
@@ -26,6 +36,8 @@ struct Device {
   Seconds overhead = 0;                // per op, added to the roofline time
   Bytes memory = 0;                    // 0: unlimited
   unsigned slots = 1;                  // ops that run at the same time
+  std::vector<Measured> measured = {}; // by calibration; goes before the rates
+  double slowdown = 1;                 // multiplies the time of every op: a device that is slower than its type
 
   bool operator==(const Device&) const = default;
 };

@@ -49,11 +49,18 @@ Rate parse_rate(const std::string& where, const Json& value) {
   return {fields.string_or("kind", "*"), fields.string_or("dtype", "*"), fields.number("flops_per_second")};
 }
 
+Measured parse_measured(const std::string& where, const Json& value) {
+  const JsonFields fields(where, value);
+  fields.refuse_other_keys({"kind", "dtype", "flops", "bytes_read", "bytes_written", "seconds"});
+  return {fields.string("kind"),        fields.string("dtype"),        fields.number("flops"),
+          fields.bytes("bytes_read"), fields.bytes("bytes_written"), fields.number("seconds")};
+}
+
 // With "count": N the entry stands for N devices, its name followed by 0 … N-1.
 void parse_devices(const std::string& where, const Json& value, std::vector<Device>& devices) {
   const JsonFields fields(where, value);
   fields.refuse_other_keys(
-      {"name", "count", "type", "rates", "memory_bytes_per_second", "overhead", "memory", "slots"});
+      {"name", "count", "type", "rates", "memory_bytes_per_second", "overhead", "memory", "slots", "measured", "slowdown"});
   Device device;
   device.name = fields.string("name");
   device.type = fields.string("type");
@@ -61,6 +68,12 @@ void parse_devices(const std::string& where, const Json& value, std::vector<Devi
   read(fields, "overhead", device.overhead);
   device.memory = read_size(fields, "memory");
   read(fields, "slots", device.slots);
+  read(fields, "slowdown", device.slowdown);
+  if (fields.find("measured") != nullptr) {
+    const Json& ops = array(fields, "measured");
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      device.measured.push_back(parse_measured(fmt::format("{}: measured[{}]", where, i), ops[i]));
+  }
   if (fields.find("rates") != nullptr) {
     const Json& rates = array(fields, "rates");
     for (std::size_t i = 0; i < rates.size(); ++i)
@@ -153,13 +166,22 @@ ordered_json device_json(const Device& device) {
   ordered_json rates = ordered_json::array();
   for (const Rate& rate : device.rates)
     rates.push_back({{"kind", rate.kind}, {"dtype", rate.dtype}, {"flops_per_second", rate.flops_per_second}});
-  return {{"name", device.name},
-          {"type", device.type},
-          {"rates", rates},
-          {"memory_bytes_per_second", device.memory_bytes_per_second},
-          {"overhead", device.overhead},
-          {"memory", device.memory},
-          {"slots", device.slots}};
+  ordered_json result = {{"name", device.name},
+                         {"type", device.type},
+                         {"rates", rates},
+                         {"memory_bytes_per_second", device.memory_bytes_per_second},
+                         {"overhead", device.overhead},
+                         {"memory", device.memory},
+                         {"slots", device.slots}};
+  if (device.slowdown != 1) result["slowdown"] = device.slowdown;
+  for (const Measured& op : device.measured)
+    result["measured"].push_back({{"kind", op.kind},
+                                  {"dtype", op.dtype},
+                                  {"flops", op.flops},
+                                  {"bytes_read", op.bytes_read},
+                                  {"bytes_written", op.bytes_written},
+                                  {"seconds", op.seconds}});
+  return result;
 }
 
 // The link that most pairs have; the first of equals.

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "doppler/sim/problem.h"
+#include "doppler/sim/timeline.h"
+
+namespace doppler {
+
+// Where the time of one device went; the parts add up to the makespan (times its slots).
+struct DeviceTime {
+  Seconds busy = 0;
+  Seconds data = 0;     // waiting for another device's result, or for it to travel
+  Seconds channel = 0;  // the result was there, but the link was busy
+  Seconds memory = 0;   // the inputs were there and the device was free: no space, or (bulk-synchronous) a barrier
+  Seconds done = 0;     // after its last op
+};
+
+// Of a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it waited for
+// is its input that came last.
+std::vector<DeviceTime> account_time(const Problem& problem, const Timeline& timeline);
+
+}  // namespace doppler

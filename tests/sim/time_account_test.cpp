@@ -1,0 +1,72 @@
+#include "doppler/sim/time_account.h"
+
+#include <gtest/gtest.h>
+
+#include "doppler/sim/simulator.h"
+
+namespace doppler {
+namespace {
+
+TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
+  // a (4 s) and b (1 s) on device 0 in this order send a result of 3 s each over one channel to c (1 s) and d (1 s) on
+  // device 1: a ends at 4, its result arrives at 7, c runs 7-8; b ends at 5, its result queues until 7 and arrives at
+  // 10, d runs 10-11.
+  GraphBuilder builder("test");
+  for (const Seconds time : {4.0, 1.0, 1.0, 1.0}) builder.add_op({.explicit_times = {{"*", time}}});
+  builder.add_consumer(builder.add_tensor(0, 0, 3.0), 2);
+  builder.add_consumer(builder.add_tensor(1, 0, 3.0), 3);
+  const Graph graph = std::move(builder).build();
+  const Machine machine = uniform_machine(2);
+  const Costs costs(graph, machine);
+  const Problem problem(costs, {.links = Links::channels});
+  const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {}, {}});
+  ASSERT_EQ(timeline.makespan, 11);
+  const std::vector<DeviceTime> time = account_time(problem, timeline);
+  EXPECT_EQ(time[0].busy, 5);
+  EXPECT_EQ(time[0].done, 6);
+  EXPECT_EQ(time[0].data + time[0].channel + time[0].memory, 0);
+  // Device 1: 7 s until c; then 8-10 until d, whose transfer had begun by then.
+  EXPECT_EQ(time[1].data, 9);
+  EXPECT_EQ(time[1].channel, 0);
+  EXPECT_EQ(time[1].busy, 2);
+  EXPECT_EQ(time[1].done, 0);
+}
+
+TEST(ATimeAccount, SeparatesQueueingFromTravelling) {
+  // As above without c: device 1 waits for d alone; b's result queues from 5 to 7 and travels until 10.
+  GraphBuilder builder("test");
+  for (const Seconds time : {4.0, 1.0, 1.0, 1.0}) builder.add_op({.explicit_times = {{"*", time}}});
+  builder.add_consumer(builder.add_tensor(0, 0, 3.0), 2);
+  builder.add_consumer(builder.add_tensor(1, 0, 3.0), 3);
+  const Graph graph = std::move(builder).build();
+  const Machine machine = uniform_machine(2);
+  const Costs costs(graph, machine);
+  const Problem problem(costs, {.discipline = Discipline::ordered, .links = Links::channels});
+  // By rank d goes first on device 1, so that the whole wait is d's.
+  const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {0, 1, 3, 2}, {}});
+  ASSERT_EQ(timeline.makespan, 12);
+  const std::vector<DeviceTime> time = account_time(problem, timeline);
+  EXPECT_EQ(time[1].channel, 2);
+  EXPECT_EQ(time[1].data, 8);
+  EXPECT_EQ(time[1].busy, 2);
+}
+
+TEST(ATimeAccount, AddsUpToTheMakespanOnEveryDevice) {
+  Timeline timeline;
+  timeline.makespan = 10;
+  // Ready at 1, began at 3: no space.
+  timeline.executions = {{0, 0, 0, 1, 3, 6}};
+  GraphBuilder builder("test");
+  builder.add_op({.explicit_times = {{"*", 3}}});
+  const Graph graph = std::move(builder).build();
+  const Machine machine = uniform_machine(1);
+  const Costs costs(graph, machine);
+  const DeviceTime time = account_time(Problem(costs, {}), timeline)[0];
+  EXPECT_EQ(time.data, 1);
+  EXPECT_EQ(time.memory, 2);
+  EXPECT_EQ(time.busy, 3);
+  EXPECT_EQ(time.done, 4);
+}
+
+}  // namespace
+}  // namespace doppler
