@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/doppler)
 install(TARGETS doppler RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS metis onnx_libraries EXPORT doppler)  # doppler_place and doppler_onnx link them
+install(TARGETS metis onnx_libraries openblas EXPORT doppler)  # doppler_place, doppler_onnx, doppler_engine link them
 get_property(modules GLOBAL PROPERTY DOPPLER_MODULES)
 foreach(module IN LISTS modules)
   install(TARGETS doppler_${module} EXPORT doppler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

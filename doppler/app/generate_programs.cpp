@@ -14,18 +14,31 @@ using program::Index;
 template <typename Sizes>
 struct FamilyOptions : ProgramOptions {
   Sizes sizes;
+  std::string dtype;
 };
 
 void size_flag(CLI::App& verb, const char* name, Index& value, const char* help) {
   verb.add_option(name, value, help)->check(whole_number())->capture_default_str();
 }
 
+// Parsed here and not by CLI11, whose text would not say where.
+program::DType parse_real_dtype(const std::string& text) {
+  using program::DType;
+  for (const DType dtype : {DType::f16, DType::f32, DType::f64})
+    if (to_string(dtype) == text) return dtype;
+  throw InputError(fmt::format("--dtype: found '{}'; required f16, f32 or f64", text));
+}
+
 template <typename Sizes, typename Build>
 void add_family(CLI::App& verb, std::shared_ptr<FamilyOptions<Sizes>> options, program::Family family, Build build) {
   add_program_flags(verb, *options);
   add_lowering_flags(verb, *options);
+  options->dtype = to_string(options->sizes.dtype);
+  verb.add_option("--dtype", options->dtype, "Of inputs and weights: f16, f32 or f64; the engine runs the latter two")
+      ->capture_default_str();
   verb.callback([options, family, build, title = verb.get_name()] {
     program::Program program;
+    options->sizes.dtype = parse_real_dtype(options->dtype);
     build(program, options->sizes);
     std::optional<program::ExprId> loss;
     if (!options->train.empty() && !program.outputs().empty()) loss = program.outputs()[0];
@@ -76,6 +89,7 @@ struct LlamaSizes {
   program::LlamaOptions::Part part = program::LlamaOptions::Part::model;
   Index layers = 0, batch = 1, sequence = 4096, width = 0, heads = 0, hidden = 0, vocabulary = 32'000;
   bool decode = false;
+  program::DType dtype = program::DType::f16;
 };
 
 program::LlamaOptions llama_options(const LlamaSizes& sizes) {
@@ -92,6 +106,7 @@ program::LlamaOptions llama_options(const LlamaSizes& sizes) {
   result.vocabulary = sizes.vocabulary;
   result.part = sizes.part;
   result.decode = sizes.decode;
+  result.dtype = sizes.dtype;
   return result;
 }
 

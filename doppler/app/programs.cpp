@@ -7,6 +7,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/native_json.h"
+#include "doppler/program/program_json.h"
 
 namespace doppler {
 
@@ -84,7 +85,8 @@ void write_lowered(const Program& program, const program::Plan& plan, const std:
                    const ProgramOptions& options) {
   const program::LowerOptions lowering{
       .costs = program::parse_cost_mode(options.costs), .speeds = decompose_options(options).speeds, .title = title};
-  write_file_atomically(options.output, graph_to_json(program::lower(program, plan, lowering).graph));
+  write_file_atomically(options.output, graph_to_json(program::lower(program, plan, lowering).graph,
+                                                      program::program_to_json(program, plan, lowering)));
 }
 
 program::EinProgram read_ein(const std::string& path) { return program::parse_ein(path, read_file(path)); }

@@ -153,6 +153,9 @@ class Program {
   Expr stencil(const std::vector<Expr>& inputs, Shape shape, DType dtype, Stencil stencil, std::string name = {});
   Expr convert(Expr input, DType dtype, std::string name = {});  // the input itself if it has that dtype
 
+  // For readers of stored programs, whose names are unique already.
+  void rename(Expr expr, std::string name) { nodes_[expr.id].name = std::move(name); }
+
   void mark_output(Expr expr);
   void set_outputs(const std::vector<Expr>& outputs);
   // `next` is the value of input `old` after the step; both live on the same device, cut the same way.

@@ -16,23 +16,6 @@ using Op = Scalar::Op;
 using Instruction = Scalar::Instruction;
 using Complex = std::complex<double>;
 
-constexpr std::size_t arity(Op op) {
-  switch (op) {
-    case Op::argument:
-    case Op::constant:
-    case Op::variable:
-      return 0;
-    case Op::add:
-    case Op::multiply:
-    case Op::power:
-      return 2;
-    case Op::select:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
 // The same operation on other operands.
 Scalar rebuild(const Instruction& instruction, const std::vector<Scalar>& values) {
   const auto in = [&](std::size_t k) -> const Scalar& { return values[instruction.in[k]]; };
@@ -79,6 +62,23 @@ Complex product_of(Complex a, Complex b) {
 
 }  // namespace
 
+std::size_t Scalar::arity(Op op) {
+  switch (op) {
+    case Op::argument:
+    case Op::constant:
+    case Op::variable:
+      return 0;
+    case Op::add:
+    case Op::multiply:
+    case Op::power:
+      return 2;
+    case Op::select:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
 Scalar::Scalar(double constant) { code_.push_back({.op = Op::constant, .value = constant, .name = {}}); }
 
 Scalar Scalar::argument(std::uint32_t index) {
@@ -90,6 +90,18 @@ Scalar Scalar::argument(std::uint32_t index) {
 Scalar Scalar::variable(std::string name) {
   Scalar result;
   result.code_.push_back({.op = Op::variable, .name = std::move(name)});
+  return result;
+}
+
+Scalar Scalar::from_code(std::vector<Instruction> code) {
+  if (code.empty()) throw InputError("scalar: found no instructions; required at least one");
+  for (std::size_t i = 0; i < code.size(); ++i)
+    for (std::size_t k = 0; k < arity(code[i].op); ++k)
+      if (code[i].in[k] >= i)
+        throw InputError(fmt::format("scalar: instruction {} reads {}; required an earlier one", i, code[i].in[k]));
+  Scalar result;
+  result.code_ = std::move(code);
+  result.drop_unused(static_cast<std::uint32_t>(result.code_.size() - 1));
   return result;
 }
 

@@ -45,9 +45,14 @@ class Scalar {
     bool operator==(const Instruction&) const = default;
   };
 
+  static std::size_t arity(Op op);  // how many of `in` are instructions
+
   Scalar(double constant);  // NOLINT: 2 * x reads like mathematics
   static Scalar argument(std::uint32_t index);
   static Scalar variable(std::string name);
+
+  // The function that code() came from. Throws InputError unless every instruction reads earlier ones.
+  static Scalar from_code(std::vector<Instruction> code);
 
   std::span<const Instruction> code() const { return code_; }
   bool is_constant() const { return result().op == Op::constant; }

@@ -30,10 +30,10 @@ class Llama {
 
   void build() {
     const Index tokens = options_.decode ? 1 : options_.sequence;
-    const Expr x = p_.input("x", {options_.batch, tokens, options_.heads, head_}, DType::f16);
+    const Expr x = p_.input("x", {options_.batch, tokens, options_.heads, head_}, options_.dtype);
     const bool model = options_.part == LlamaOptions::Part::model;
     std::optional<Expr> mask;
-    if (model && !options_.decode) mask = causal_mask(p_, options_.sequence, DType::f16);
+    if (model && !options_.decode) mask = causal_mask(p_, options_.sequence, options_.dtype);
     const Expr table = rotary_table(tokens);
     Expr y = x;
     for (Index layer = 0; layer < options_.layers; ++layer) {
@@ -50,13 +50,16 @@ class Llama {
     const Index first = options_.decode ? options_.sequence : 0;
     const bool whole = options_.part == LlamaOptions::Part::block;
     const Index rows = whole ? tokens : 2 * options_.sequence;
-    const Expr table = p_.input("rotary_table", {rows, head_ / 2}, DType::c64);
+    const DType wide = options_.dtype == DType::f16 ? DType::f32 : options_.dtype;
+    const Expr table = p_.input("rotary_table", {rows, head_ / 2}, complex_of(wide));
     return whole ? table : p_.select(table, {{first, 0}, {first + tokens, head_ / 2}}, "rotary_rows");
   }
 
   BlockWeights block_weights() {
     const Index h = options_.heads, f = options_.hidden;
-    const auto weight = [&](const char* name, Shape shape) { return p_.weight(name, std::move(shape), DType::f16); };
+    const auto weight = [&](const char* name, Shape shape) {
+      return p_.weight(name, std::move(shape), options_.dtype);
+    };
     return {weight("attention_norm_weight", {h, head_}),
             weight("wq", {h, head_, h, head_}),
             weight("wk", {h, head_, h, head_}),
@@ -98,7 +101,7 @@ class Llama {
 
   Expr cached(const char* name, Expr added) {
     if (!options_.decode) return added;
-    const Expr cache = p_.input(name, {options_.batch, options_.sequence, options_.heads, head_}, DType::f16);
+    const Expr cache = p_.input(name, {options_.batch, options_.sequence, options_.heads, head_}, options_.dtype);
     return p_.concat({cache, added}, 1, fmt::format("{}_next", name));
   }
 
@@ -107,10 +110,10 @@ class Llama {
     return rms_norm(x, weight, 2);
   }
 
-  Expr head_weight() { return p_.weight("vocabulary", {options_.vocabulary, options_.heads, head_}, DType::f16); }
+  Expr head_weight() { return p_.weight("vocabulary", {options_.vocabulary, options_.heads, head_}, options_.dtype); }
 
   Expr last_logits(Expr x) {
-    const Expr normal = norm("final_norm", x, p_.weight("final_norm_weight", {options_.heads, head_}, DType::f16));
+    const Expr normal = norm("final_norm", x, p_.weight("final_norm_weight", {options_.heads, head_}, options_.dtype));
     Rect last = Rect::whole(normal.shape());
     last.begin[1] = last.end[1] - 1;
     const Expr token = p_.reshape_ones(p_.select(normal, last, "last_token"), {options_.batch, options_.heads, head_},
@@ -119,9 +122,9 @@ class Llama {
   }
 
   Expr loss(Expr x) {
-    const Expr normal = norm("final_norm", x, p_.weight("final_norm_weight", {options_.heads, head_}, DType::f16));
+    const Expr normal = norm("final_norm", x, p_.weight("final_norm_weight", {options_.heads, head_}, options_.dtype));
     const Expr logits = p_.einsum("bshd,vhd->bsv", {normal, head_weight()}, {.name = "logits"});
-    return cross_entropy(logits, p_.input("targets", logits.shape(), DType::f16));
+    return cross_entropy(logits, p_.input("targets", logits.shape(), options_.dtype));
   }
 
   Program& p_;
@@ -163,8 +166,8 @@ ChainOptions::Association parse_association(std::string_view text) {
 void chain_of_products(Program& p, const ChainOptions& options) {
   const Shape shape = {options.size, options.size};
   if (options.association == ChainOptions::Association::published) {
-    const Expr a = p.input("A", shape), b = p.input("B", shape), c = p.input("C", shape), d = p.input("D", shape),
-               e = p.input("E", shape);
+    const auto matrix = [&](const char* name) { return p.input(name, shape, options.dtype); };
+    const Expr a = matrix("A"), b = matrix("B"), c = matrix("C"), d = matrix("D"), e = matrix("E");
     const Expr de = p.einsum("ij,jk->ik", {d, e}, {.name = "DE"});
     const Expr cde = p.einsum("ij,jk->ik", {c, de}, {.name = "CDE"});
     const Expr ab = p.einsum("ij,jk->ik", {a, b}, {.name = "AB"});
@@ -173,20 +176,20 @@ void chain_of_products(Program& p, const ChainOptions& options) {
   }
   check_count("matrices", options.matrices, 2);
   std::vector<Expr> row;
-  for (Index i = 0; i < options.matrices; ++i) row.push_back(p.input(fmt::format("M{}", i), shape));
+  for (Index i = 0; i < options.matrices; ++i) row.push_back(p.input(fmt::format("M{}", i), shape, options.dtype));
   p.mark_output(chain(p, std::move(row), options));
 }
 
 void feed_forward(Program& p, const FfnnOptions& options) {
   check_count("layers", options.layers, 1);
-  Expr y = p.input("x", {options.batch, options.input});
+  Expr y = p.input("x", {options.batch, options.input}, options.dtype);
   for (Index layer = 1; layer <= options.layers; ++layer) {
     const Index out = layer == options.layers ? options.output : options.hidden;
-    const Expr w = p.weight(fmt::format("w{}", layer), {y.shape().back(), out});
+    const Expr w = p.weight(fmt::format("w{}", layer), {y.shape().back(), out}, options.dtype);
     y = p.einsum("ij,jk->ik", {y, w}, {.name = fmt::format("matmul{}", layer)});
     if (layer < options.layers) y = p.map({y}, relu(Scalar::argument(0)), fmt::format("relu{}", layer));
   }
-  p.mark_output(options.train ? cross_entropy(y, p.input("targets", y.shape())) : softmax(y));
+  p.mark_output(options.train ? cross_entropy(y, p.input("targets", y.shape(), options.dtype)) : softmax(y));
 }
 
 LlamaOptions llama_model(std::string_view name) {

@@ -20,6 +20,7 @@ struct ChainOptions {
   Index size = 10'000;
   Index matrices = 5;
   std::uint64_t seed = 0;  // of `random`
+  DType dtype = DType::f32;
 };
 ChainOptions::Association parse_association(std::string_view text);  // throws InputError
 void chain_of_products(Program& program, const ChainOptions& options = {});
@@ -29,10 +30,11 @@ struct FfnnOptions {
   Index batch = 32'768, input = 32, hidden = 65'536, output = 32;
   Index layers = 2;
   bool train = false;  // cross entropy against targets instead of a softmax; the loss is the program's only output
+  DType dtype = DType::f32;
 };
 void feed_forward(Program& program, const FfnnOptions& options = {});
 
-// LLaMA (Touvron et al. 2023), activations and weights in f16, norms and softmax in f32.
+// LLaMA (Touvron et al. 2023), norms and softmax in f32 at least.
 struct LlamaOptions {
   Index width = 4096, heads = 32, hidden = 11'008, vocabulary = 32'000;
   Index layers = 1;
@@ -42,8 +44,9 @@ struct LlamaOptions {
     model,  // mask, `layers` blocks, final norm, and the logits of the last token
   };
   Part part = Part::model;
-  bool decode = false;  // one new token against a cache of `sequence` tokens
-  bool train = false;   // logits of all tokens, cross entropy; the loss is the program's only output
+  bool decode = false;       // one new token against a cache of `sequence` tokens
+  bool train = false;        // logits of all tokens, cross entropy; the loss is the program's only output
+  DType dtype = DType::f16;  // of activations and weights; f16, f32 or f64
 };
 // Sizes of "7b", "13b", "30b" or "65b", all layers. Throws InputError.
 LlamaOptions llama_model(std::string_view name);

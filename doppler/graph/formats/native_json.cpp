@@ -45,7 +45,7 @@ class Reader {
  public:
   explicit Reader(const std::string& where) : where_(where), builder_(where) {}
 
-  Graph read(std::string_view content) {
+  LoadedGraph read(std::string_view content) {
     const formats::JsonSection sections[] = {
         {"ops", [this](std::size_t index, const Json& element) { read_op(index, element); }},
         {"tensors", [this](std::size_t index, const Json& element) { read_tensor(index, element); }}};
@@ -53,7 +53,8 @@ class Reader {
     read_head(JsonFields(where_, file));
     for (std::size_t i = 0; i < tensors_.size(); ++i) add_tensor(i);
     for (auto& [op, inputs] : input_orders_) builder_.set_input_order(op, std::move(inputs));
-    return std::move(builder_).build();
+    const Json* program = JsonFields(where_, file).find("program");
+    return {std::move(builder_).build(), "native", {}, program == nullptr ? "" : program->dump()};
   }
 
  private:
@@ -61,9 +62,11 @@ class Reader {
     if (head.string_or("format", "") != kFormat) head.fail("format", fmt::format("\"{}\"", kFormat));
     const Json* version = head.find("version");
     if (version == nullptr || *version != kVersion) head.fail("version", std::to_string(kVersion));
-    head.refuse_other_keys({"format", "version", "title", "unitless", "ops", "tensors"});
+    head.refuse_other_keys({"format", "version", "title", "unitless", "ops", "tensors", "program"});
     for (const char* section : {"ops", "tensors"})
       if (head.find(section) != nullptr && !head.find(section)->is_array()) head.fail(section, "an array");
+    if (const Json* program = head.find("program"); program != nullptr && !program->is_object())
+      head.fail("program", "an object");
     builder_.set_title(head.string_or("title", ""));
     const Json* unitless = head.find("unitless");
     if (unitless != nullptr && !unitless->is_boolean()) head.fail("unitless", "true or false");
@@ -124,14 +127,16 @@ class Writer {
  public:
   explicit Writer(const Graph& graph) : graph_(graph) {}
 
-  std::string write() {
+  std::string write(std::string_view program) {
     print("{{\"format\":\"{}\",\"version\":{},\n\"title\":{}", kFormat, kVersion, quoted(graph_.title()));
     if (graph_.unitless()) print(",\"unitless\":true");
     print(",\n\"ops\":[");
     for (OpId op = 0; op < graph_.op_count(); ++op) write_op(op);
     print("\n],\n\"tensors\":[");
     for (TensorId tensor = 0; tensor < graph_.tensor_count(); ++tensor) write_tensor(tensor);
-    print("{}]}}\n", graph_.tensor_count() > 0 ? "\n" : "");
+    print("{}]", graph_.tensor_count() > 0 ? "\n" : "");
+    if (!program.empty()) print(",\n\"program\":{}", program);
+    print("}}\n");
     return std::move(text_);
   }
 
@@ -224,9 +229,9 @@ class Writer {
 }  // namespace
 
 LoadedGraph parse_native_json(const std::string& where, std::string_view content) {
-  return {Reader(where).read(content), "native", {}};
+  return Reader(where).read(content);
 }
 
-std::string graph_to_json(const Graph& graph) { return Writer(graph).write(); }
+std::string graph_to_json(const Graph& graph, std::string_view program) { return Writer(graph).write(program); }
 
 }  // namespace doppler

@@ -17,6 +17,9 @@ struct LoadedGraph {
   Graph graph;
   std::string format;                 // "native", "published", "stg", "wfcommons", "dnn-partitioning"
   std::vector<std::string> warnings;  // what the user should know: "where: …", one line each
+  // The program that the graph was lowered from, as JSON text; only native files may have one. program/program_json.h
+  // reads it.
+  std::string program = {};
 };
 
 // Reads a graph in any format of docs/formats.md. The format is chosen by content, never by file name; `path`

@@ -1,0 +1,32 @@
+#include "doppler/engine/loop_nest.h"
+
+namespace doppler {
+
+using program::Index;
+
+std::vector<Loop> collapsed(const std::vector<Loop>& loops) {
+  std::vector<Loop> result;
+  for (const Loop& loop : loops) {
+    if (loop.size == 1) continue;
+    bool merges = !result.empty();
+    for (std::size_t k = 0; merges && k < loop.steps.size(); ++k)
+      merges = result.back().steps[k] == loop.steps[k] * loop.size;
+    if (merges)
+      result.back() = {result.back().size * loop.size, loop.steps};
+    else
+      result.push_back(loop);
+  }
+  return result;
+}
+
+std::vector<Index> row_major_steps(const program::Shape& shape) {
+  std::vector<Index> steps(shape.size());
+  Index step = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    steps[i] = step;
+    step *= shape[i];
+  }
+  return steps;
+}
+
+}  // namespace doppler

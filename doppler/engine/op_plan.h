@@ -1,0 +1,74 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "doppler/engine/array.h"
+#include "doppler/engine/block_kernel.h"
+#include "doppler/engine/kernels.h"
+#include "doppler/engine/strided_copy.h"
+#include "doppler/engine/strided_fold.h"
+#include "doppler/program/lower.h"
+
+namespace doppler {
+
+// Where an op reads from.
+struct DataSource {
+  const std::byte* resident = nullptr;  // an input of the program, or
+  std::optional<std::uint32_t> input;   // a tensor, as number among the op's inputs, or
+  std::size_t scratch = 0;              // an offset in the op's scratch memory
+  std::size_t offset = 0;               // bytes, beside the former
+
+  const std::byte* in(const OpBuffers& buffers, const std::byte* memory) const {
+    return (resident != nullptr ? resident : input ? buffers.inputs[*input] : memory + scratch) + offset;
+  }
+};
+
+// Everything that one op does, decided before the run. Gather the operands that come in pieces, compute the block, cut
+// it into tensors. A formation instead folds its inputs straight into its tensors.
+struct OpPlan {
+  struct Gather {
+    DataSource from;
+    StridedCopy copy;
+    std::size_t to = 0;  // offset in scratch memory; without a kernel the copies go to the block itself
+  };
+  struct Cut {
+    std::uint32_t output;
+    StridedCopy copy;
+  };
+  std::vector<Gather> gathers;
+  std::vector<DataSource> operands;
+  std::unique_ptr<BlockKernel> kernel;  // none: the op only moves data
+  std::optional<std::uint32_t> whole;   // the output that is the whole block and therefore its place
+  std::size_t block = 0;                // else its place in scratch memory
+  std::size_t pointers = 0, work = 0;   // more places there
+  std::size_t scratch_bytes = 0;
+  std::vector<Cut> cuts;
+
+  std::vector<std::uint32_t> partials;  // of a formation: its inputs in the order of the deterministic sum
+  std::vector<StridedFold> folds;       // by output; empty: the op is no formation
+
+  // To the array of the whole expression, if that is kept.
+  std::optional<StridedCopy> to_result;
+  std::optional<StridedFold> fold_to_result;
+};
+
+// Copies of the parts of a program's inputs that its ops read, one per part however many ops read it.
+class ResidentInputs {
+ public:
+  explicit ResidentInputs(Arrays inputs) : whole_(std::move(inputs)) {}
+  // Row-major.
+  const std::byte* region(program::ExprId expr, const program::Rect& region);
+
+ private:
+  Arrays whole_;
+  std::map<std::pair<program::ExprId, std::pair<program::Shape, program::Shape>>, AlignedBytes> parts_;
+};
+
+// Throws InputError for an op in a dtype that the engine does not compute in, or a variable without a value.
+OpPlan plan_op(const program::Program& program, const program::Lowered& lowered, OpId op, ResidentInputs& inputs,
+               const program::Variables& variables);
+
+}  // namespace doppler

@@ -1,0 +1,85 @@
+#include "doppler/engine/strided_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "doppler/base/error.h"
+
+namespace doppler {
+
+using program::Index;
+using program::Rect;
+
+namespace {
+
+// Elements are moved, not computed with.
+struct Bytes16 {
+  std::uint64_t half[2];
+};
+
+// A tile of both arrays fits in the first-level cache, so that a transposition reads and writes whole lines.
+constexpr Index kTile = 32;
+
+}  // namespace
+
+StridedCopy::StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, Index from_offset, Index to_offset)
+    : outer_(collapsed(loops)), element_bytes_(element_bytes), from_offset_(from_offset), to_offset_(to_offset) {
+  DOPPLER_CHECK(element_bytes == 4 || element_bytes == 8 || element_bytes == 16, "found {} bytes", element_bytes);
+  if (!outer_.empty()) {
+    const Loop& loop = outer_.back();
+    plane_.columns = loop.size;
+    plane_.from_column = loop.steps[0];
+    plane_.to_column = loop.steps[1];
+    outer_.pop_back();
+  }
+  if (!outer_.empty()) {
+    const Loop& loop = outer_.back();
+    plane_.rows = loop.size;
+    plane_.from_row = loop.steps[0];
+    plane_.to_row = loop.steps[1];
+    outer_.pop_back();
+  }
+}
+
+StridedCopy StridedCopy::between(const Rect& from, const Rect& to, const Rect& region, std::size_t element_bytes) {
+  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
+  const program::Shape shape = region.shape();
+  std::vector<Loop> loops;
+  Index from_offset = 0, to_offset = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    loops.push_back({shape[i], {from_steps[i], to_steps[i]}});
+    from_offset += (region.begin[i] - from.begin[i]) * from_steps[i];
+    to_offset += (region.begin[i] - to.begin[i]) * to_steps[i];
+  }
+  return {std::move(loops), element_bytes, from_offset, to_offset};
+}
+
+template <typename Element>
+void StridedCopy::run_planes(const std::byte* from, std::byte* to) const {
+  std::array<Index, 2> offsets = {from_offset_, to_offset_};
+  const Plane& p = plane_;
+  for_each_offset(outer_, offsets, [&] {
+    const Element* const source = reinterpret_cast<const Element*>(from) + offsets[0];
+    Element* const target = reinterpret_cast<Element*>(to) + offsets[1];
+    if (p.from_column == 1 && p.to_column == 1) {
+      for (Index row = 0; row < p.rows; ++row)
+        std::memcpy(target + row * p.to_row, source + row * p.from_row,
+                    static_cast<std::size_t>(p.columns) * sizeof(Element));
+      return;
+    }
+    for (Index row = 0; row < p.rows; row += kTile)
+      for (Index column = 0; column < p.columns; column += kTile)
+        for (Index i = row; i < std::min(p.rows, row + kTile); ++i)
+          for (Index j = column; j < std::min(p.columns, column + kTile); ++j)
+            target[i * p.to_row + j * p.to_column] = source[i * p.from_row + j * p.from_column];
+  });
+}
+
+void StridedCopy::run(const std::byte* from, std::byte* to) const {
+  if (element_bytes_ == 4) return run_planes<std::uint32_t>(from, to);
+  if (element_bytes_ == 8) return run_planes<std::uint64_t>(from, to);
+  run_planes<Bytes16>(from, to);
+}
+
+}  // namespace doppler

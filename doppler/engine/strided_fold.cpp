@@ -1,0 +1,47 @@
+#include "doppler/engine/strided_fold.h"
+
+#include <cstring>
+
+#include "doppler/engine/element.h"
+#include "doppler/engine/lane_fold.h"
+
+namespace doppler {
+
+using program::Index;
+using program::Rect;
+
+StridedFold::StridedFold(program::Aggregate aggregate, program::DType dtype, const Rect& from, const Rect& to,
+                         const Rect& region)
+    : aggregate_(aggregate), dtype_(dtype) {
+  with_element("formation", dtype, [](auto) {});
+  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
+  const program::Shape shape = region.shape();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    outer_.push_back({shape[i], {from_steps[i], to_steps[i]}});
+    offsets_[0] += (region.begin[i] - from.begin[i]) * from_steps[i];
+    offsets_[1] += (region.begin[i] - to.begin[i]) * to_steps[i];
+  }
+  outer_ = collapsed(outer_);
+  if (!outer_.empty() && outer_.back().steps == std::vector<Index>{1, 1}) {
+    columns_ = outer_.back().size;
+    outer_.pop_back();
+  }
+}
+
+void StridedFold::run(const std::byte* from, std::byte* to, bool first) const {
+  with_element("formation", dtype_, [&](auto element) {
+    using T = decltype(element);
+    const auto count = static_cast<std::size_t>(columns_);
+    std::array<Index, 2> offsets = offsets_;
+    for_each_offset(outer_, offsets, [&] {
+      const T* const source = reinterpret_cast<const T*>(from) + offsets[0];
+      T* const target = reinterpret_cast<T*>(to) + offsets[1];
+      if (first)
+        std::memcpy(target, source, count * sizeof(T));
+      else
+        fold_lane(aggregate_, target, source, count);
+    });
+  });
+}
+
+}  // namespace doppler

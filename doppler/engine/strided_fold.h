@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "doppler/engine/loop_nest.h"
+#include "doppler/program/program.h"
+
+namespace doppler {
+
+// A prepared formation: folds a rectangle of a partial result into an array.
+class StridedFold {
+ public:
+  // As StridedCopy::between. Throws InputError for a dtype that the engine does not compute in.
+  StridedFold(program::Aggregate aggregate, program::DType dtype, const program::Rect& from, const program::Rect& to,
+              const program::Rect& region);
+
+  // The first one only copies.
+  void run(const std::byte* from, std::byte* to, bool first) const;
+
+ private:
+  program::Aggregate aggregate_;
+  program::DType dtype_;
+  std::vector<Loop> outer_;
+  program::Index columns_ = 1;  // contiguous in both
+  std::array<program::Index, 2> offsets_ = {0, 0};
+};
+
+}  // namespace doppler
