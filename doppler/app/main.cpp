@@ -50,6 +50,7 @@ int main_with_errors_as_codes(int argc, char** argv) {
   add_place(command);
   add_compare(command);
   add_simulate(command);
+  add_run(command);
   add_train(command);
   add_generate(command);
   add_lower(command);

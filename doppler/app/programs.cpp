@@ -100,7 +100,11 @@ LoadedGraph lower_for(const std::string& where, const std::string& text, const s
     options.speeds = speeds_of(devices);
     plan = program::decompose(*model.program, options)[0].plan;
   }
-  return {program::lower(*model.program, plan, {.title = where}).graph, "ein", {}};
+  const program::LowerOptions lowering{.title = where};
+  return {program::lower(*model.program, plan, lowering).graph,
+          "ein",
+          {},
+          program::program_to_json(*model.program, plan, lowering)};
 }
 
 }  // namespace doppler

@@ -1,6 +1,4 @@
-#include <nlohmann/json.hpp>
-
-#include "doppler/app/console.h"
+#include "doppler/app/placements.h"
 #include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
@@ -16,41 +14,10 @@ struct SimulateOptions : Options {
   std::string graph, placement, trace, dot;
 };
 
-// A user's placement may contradict the machine or the graph; a method's may not, which is verify()'s
-// business.
-void check_allowed(const std::string& where, const Problem& problem, const Placement& placement) {
-  const Graph& graph = problem.graph();
-  for (OpId op = 0; op < problem.op_count(); ++op) {
-    const DeviceId device = placement.device_of_op[op];
-    if (!problem.allows(op, device))
-      throw InputError(fmt::format(
-          "{}: op '{}' is on device '{}', which cannot run it or its colocation group; required device '{}'", where,
-          graph.name(op), problem.machine().device(device).name,
-          problem.machine().device(problem.devices(op).front()).name));
-    const OpId first = problem.unit(op).front();
-    if (device != placement.device_of_op[first])
-      throw InputError(fmt::format(
-          "{}: ops '{}' and '{}' are on different devices; required the same, they share a colocation group", where,
-          graph.name(first), graph.name(op)));
-  }
-}
-
-// A placement is only worth its makespan under the rules that it was made for.
-void note_other_rules(const std::string& where, const std::string& text, const Rules& rules) {
-  const auto file = nlohmann::json::parse(text);
-  for (const auto& [key, now] :
-       {std::pair("discipline", to_string(rules.discipline)), {"links", to_string(rules.links)}})
-    if (const auto made = file.value(key, nlohmann::json()); made.is_string() && made != now)
-      complain(fmt::format("note: {} was made for --{} {}; simulating {}", where, key, made.get<std::string>(), now));
-}
-
 void run_simulate(const SimulateOptions& options) {
   const Study study(options.graph, options);
-  const std::string text = read_file(options.placement);
-  const Placement placement =
-      parse_placement(options.placement, text, study.problem().op_count(), study.problem().device_count());
-  check_allowed(options.placement, study.problem(), placement);
-  if (!options.quiet) note_other_rules(options.placement, text, study.problem().rules());
+  const Placement placement = read_placement(options.placement, study.problem());
+  if (!options.quiet) note_other_rules(options.placement, study.problem().rules(), "simulating");
 
   const Timeline timeline = Simulator(study.problem()).simulate(placement);
   Outcome outcome = outcome_of(study, options, lower_bound(study.problem()));

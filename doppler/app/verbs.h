@@ -9,6 +9,7 @@ void add_info(CLI::App& command);
 void add_place(CLI::App& command);
 void add_compare(CLI::App& command);
 void add_simulate(CLI::App& command);
+void add_run(CLI::App& command);
 void add_train(CLI::App& command);
 void add_generate(CLI::App& command);
 void add_lower(CLI::App& command);

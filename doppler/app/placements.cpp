@@ -1,0 +1,47 @@
+#include "doppler/app/placements.h"
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/app/console.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+
+namespace doppler {
+namespace {
+
+// A user's placement may contradict the machine or the graph; a method's may not, which is verify()'s
+// business.
+void check_allowed(const std::string& where, const Problem& problem, const Placement& placement) {
+  const Graph& graph = problem.graph();
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    const DeviceId device = placement.device_of_op[op];
+    if (!problem.allows(op, device))
+      throw InputError(fmt::format(
+          "{}: op '{}' is on device '{}', which cannot run it or its colocation group; required device '{}'", where,
+          graph.name(op), problem.machine().device(device).name,
+          problem.machine().device(problem.devices(op).front()).name));
+    const OpId first = problem.unit(op).front();
+    if (device != placement.device_of_op[first])
+      throw InputError(fmt::format(
+          "{}: ops '{}' and '{}' are on different devices; required the same, they share a colocation group", where,
+          graph.name(first), graph.name(op)));
+  }
+}
+
+}  // namespace
+
+Placement read_placement(const std::string& path, const Problem& problem) {
+  Placement placement = parse_placement(path, read_file(path), problem.op_count(), problem.device_count());
+  check_allowed(path, problem, placement);
+  return placement;
+}
+
+void note_other_rules(const std::string& path, const Rules& rules, const char* doing) {
+  const auto file = nlohmann::json::parse(read_file(path));
+  for (const auto& [key, now] :
+       {std::pair("discipline", to_string(rules.discipline)), {"links", to_string(rules.links)}})
+    if (const auto made = file.value(key, nlohmann::json()); made.is_string() && made != now)
+      complain(fmt::format("note: {} was made for --{} {}; {} {}", path, key, made.get<std::string>(), doing, now));
+}
+
+}  // namespace doppler

@@ -1,0 +1,116 @@
+#include "doppler/app/rig.h"
+
+#include "doppler/app/console.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+#include "doppler/base/pin_thread.h"
+#include "doppler/engine/generate_inputs.h"
+#include "doppler/engine/npy.h"
+#include "doppler/sim/simulator.h"
+
+namespace doppler {
+namespace {
+
+// What a run of a graph without a unit should take: long enough to be timed, short enough to be repeated.
+constexpr Seconds kUnitlessRun = 0.5;
+
+// "name=value" at the last '='.
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* flag, const char* required) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw InputError(fmt::format("{}: found '{}'; required {}", flag, text, required));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+void read_inputs(const program::Program& program, const std::vector<std::string>& files, Arrays& inputs) {
+  for (const std::string& text : files) {
+    const auto [name, path] = split_pair(text, "--input", "name=file.npy");
+    program::ExprId found = program.size();
+    for (program::ExprId id = 0; id < program.size(); ++id)
+      if (program.node(id).name == name && program.node(id).as<program::Input>() != nullptr) found = id;
+    if (found == program.size())
+      throw InputError(fmt::format("--input: found '{}'; required the name of an input of the program", name));
+    const program::Node& node = program.node(found);
+    Array array = parse_npy(path, read_file(path));
+    if (array.shape != node.shape || array.dtype != node.dtype)
+      throw InputError(fmt::format("{}: found {} {}; required {} {} for input '{}'", path, to_string(array.dtype),
+                                   program::to_string(array.shape), to_string(node.dtype),
+                                   program::to_string(node.shape), name));
+    inputs[found] = std::move(array);
+  }
+}
+
+}  // namespace
+
+void add_rig_flags(CLI::App& verb, RigOptions& options) {
+  verb.add_option("--devices", options.devices,
+                  "cpu: real kernels, a pinned core per device; emulated: every op takes its modelled time")
+      ->check(CLI::IsMember({"cpu", "emulated"}))
+      ->capture_default_str();
+  verb.add_option("--time-scale", options.time_scale,
+                  "Emulated: real seconds per modelled second or unit; 0: 1, or half a second per run without a unit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_option("--slowdown", options.slowdown, "Emulated: device=factor, this device takes longer than modelled");
+  verb.add_option("--input", options.inputs, "name=file.npy, the value of an input; the others are generated");
+  verb.add_flag("--deterministic", options.deterministic, "Add up partial results in a fixed order: same bits every run");
+  verb.add_option("--stall-after", options.stall_after, "Give up if no op ends for this long")->capture_default_str();
+}
+
+Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
+  EngineOptions engine;
+  engine.deterministic = options.deterministic;
+  engine.stall_after = parse_duration(options.stall_after, "--stall-after");
+  engine.interrupted = interrupt_flag();
+  if (options.devices == "cpu") {
+    if (!options.slowdown.empty() || options.time_scale != 0)
+      throw InputError("--slowdown, --time-scale: required --devices emulated");
+    if (study.machine().device_count() > usable_cores())
+      complain(fmt::format("warning: {} devices share {} cores; times say little", study.machine().device_count(),
+                           usable_cores()));
+    load_kernels(study, options, seed);
+    engine_ = std::make_unique<Engine>(study.problem(), *kernels_, engine);
+    return;
+  }
+  if (!options.inputs.empty()) throw InputError("--input: required --devices cpu, emulated devices compute nothing");
+  engine.devices = EngineOptions::Devices::emulated;
+  time_scale_ = options.time_scale > 0 ? options.time_scale : 1;
+  if (options.time_scale == 0 && study.graph().unitless()) {
+    const Placement one{std::vector<DeviceId>(study.graph().op_count(), 0), {}, {}};
+    const Seconds makespan = Simulator(study.problem()).makespan(one);
+    if (makespan > 0) time_scale_ = kUnitlessRun / makespan;
+  }
+  engine.time_scale = time_scale_;
+  emulated_ = std::make_unique<EmulatedKernels>(study.problem(), time_scale_);
+  for (const std::string& text : options.slowdown) {
+    const auto [name, factor] = split_pair(text, "--slowdown", "device=factor");
+    char* end = nullptr;
+    const double value = std::strtod(factor.c_str(), &end);
+    if (*end != '\0' || !(value > 0) || value > 1e6)
+      throw InputError(fmt::format("--slowdown: found '{}'; required a factor above 0", factor));
+    emulated_->slow_down(study.machine().device_by_name(name), value);
+  }
+  engine_ = std::make_unique<Engine>(study.problem(), *emulated_, engine);
+}
+
+void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint64_t seed) {
+  if (study.loaded().program.empty())
+    throw InputError(
+        fmt::format("{}: found no program, only costs; required a graph from 'doppler generate' or 'doppler lower' "
+                    "whose kernels can run, or --devices emulated",
+                    study.path()));
+  program_ = program::load_program(study.path(), study.loaded().program, study.graph());
+  Arrays inputs = generate_inputs(*program_.program, seed);
+  read_inputs(*program_.program, options.inputs, inputs);
+  kernels_ = std::make_unique<ProgramKernels>(*program_.program, program_.lowered, std::move(inputs),
+                                              generate_variables(*program_.program));
+}
+
+std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat) {
+  for (unsigned i = 0; i < warmup; ++i) engine.run(placement);
+  std::vector<Seconds> times;
+  for (unsigned i = 0; i < repeat; ++i) times.push_back(engine.run(placement));
+  return times;
+}
+
+}  // namespace doppler

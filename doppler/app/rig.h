@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "doppler/app/study.h"
+#include "doppler/engine/emulated_kernels.h"
+#include "doppler/engine/engine.h"
+#include "doppler/engine/program_kernels.h"
+#include "doppler/program/program_json.h"
+
+namespace doppler {
+
+// How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.
+struct RigOptions {
+  std::string devices = "cpu";        // or "emulated"
+  double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
+  std::vector<std::string> slowdown;  // emulated: "device=factor"
+  std::vector<std::string> inputs;    // "name=file.npy"
+  bool deterministic = false;
+  std::string stall_after = "30s";
+};
+void add_rig_flags(CLI::App& verb, RigOptions& options);
+
+// An engine and the kernels it runs, for one study.
+class Rig {
+ public:
+  // Throws InputError if the graph carries no program to run on cpu devices, or an input file does not fit.
+  Rig(const Study& study, const RigOptions& options, std::uint64_t seed);
+
+  Engine& engine() { return *engine_; }
+  // One of them; the other is null.
+  EmulatedKernels* emulated() { return emulated_.get(); }
+  ProgramKernels* kernels() { return kernels_.get(); }
+  const program::Program& program() const { return *program_.program; }
+  double time_scale() const { return time_scale_; }
+
+ private:
+  void load_kernels(const Study& study, const RigOptions& options, std::uint64_t seed);
+
+  double time_scale_ = 1;
+  program::RunnableProgram program_;
+  std::unique_ptr<ProgramKernels> kernels_;
+  std::unique_ptr<EmulatedKernels> emulated_;
+  std::unique_ptr<Engine> engine_;
+};
+
+// Makespans of `repeat` runs after `warmup` others.
+std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat);
+
+}  // namespace doppler
