@@ -28,20 +28,22 @@ void check_allowed(const std::string& where, const Problem& problem, const Place
   }
 }
 
-}  // namespace
-
-Placement read_placement(const std::string& path, const Problem& problem) {
-  Placement placement = parse_placement(path, read_file(path), problem.op_count(), problem.device_count());
-  check_allowed(path, problem, placement);
-  return placement;
-}
-
-void note_other_rules(const std::string& path, const Rules& rules, const char* doing) {
-  const auto file = nlohmann::json::parse(read_file(path));
+void note_other_rules(const std::string& where, const std::string& text, const Rules& rules, const char* doing) {
+  const auto file = nlohmann::json::parse(text);
   for (const auto& [key, now] :
        {std::pair("discipline", to_string(rules.discipline)), {"links", to_string(rules.links)}})
     if (const auto made = file.value(key, nlohmann::json()); made.is_string() && made != now)
-      complain(fmt::format("note: {} was made for --{} {}; {} {}", path, key, made.get<std::string>(), doing, now));
+      complain(fmt::format("note: {} was made for --{} {}; {} {}", where, key, made.get<std::string>(), doing, now));
+}
+
+}  // namespace
+
+Placement read_placement(const std::string& path, const Problem& problem, bool quiet, const char* doing) {
+  const std::string text = read_file(path);
+  Placement placement = parse_placement(path, text, problem.op_count(), problem.device_count());
+  check_allowed(path, problem, placement);
+  if (!quiet) note_other_rules(path, text, problem.rules(), doing);
+  return placement;
 }
 
 }  // namespace doppler

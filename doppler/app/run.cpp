@@ -133,8 +133,7 @@ void write_results(Rig& rig, const Placement& placement, const std::string& dire
 void run_verb(const RunOptions& options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
   const Study study(options.graph, options);
-  const Placement placement = read_placement(options.placement, study.problem());
-  if (!options.quiet) note_other_rules(options.placement, study.problem().rules(), "running");
+  const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "running");
   Rig rig(study, options.rig, options.seed);
   const Measurement measured = take_measurement(study, rig.engine(), placement, options);
   if (!options.output.empty()) write_results(rig, placement, options.output);

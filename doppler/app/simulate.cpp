@@ -16,8 +16,7 @@ struct SimulateOptions : Options {
 
 void run_simulate(const SimulateOptions& options) {
   const Study study(options.graph, options);
-  const Placement placement = read_placement(options.placement, study.problem());
-  if (!options.quiet) note_other_rules(options.placement, study.problem().rules(), "simulating");
+  const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "simulating");
 
   const Timeline timeline = Simulator(study.problem()).simulate(placement);
   Outcome outcome = outcome_of(study, options, lower_bound(study.problem()));
