@@ -51,6 +51,8 @@ int main_with_errors_as_codes(int argc, char** argv) {
   add_compare(command);
   add_simulate(command);
   add_run(command);
+  add_calibrate(command);
+  add_validate(command);
   add_train(command);
   add_generate(command);
   add_lower(command);

@@ -38,9 +38,12 @@ LoadedModel load_graph(const std::string& path, const Options& options) {
 }
 
 Study::Study(const std::string& path, const Options& options)
-    : path_(path),
-      loaded_(load_graph(path, options)),
-      machine_(load_machine(options.machine)),
+    : Study(path, load_graph(path, options), load_machine(options.machine), options) {}
+
+Study::Study(std::string path, LoadedModel loaded, Machine machine, const Options& options)
+    : path_(std::move(path)),
+      loaded_(std::move(loaded)),
+      machine_(std::move(machine)),
       costs_(loaded_.graph, machine_),
       problem_(costs_, rules_from(options), parse_pins(loaded_.graph, machine_, options.pins)) {}
 

@@ -13,6 +13,8 @@ class Study {
  public:
   // Reads the graph and the machine; reports the reader's warnings unless --quiet. Throws InputError.
   Study(const std::string& path, const Options& options);
+  // Of what is in memory already; `path` only names it.
+  Study(std::string path, LoadedModel loaded, Machine machine, const Options& options);
   Study(const Study&) = delete;
   Study& operator=(const Study&) = delete;
 

@@ -10,6 +10,8 @@ void add_place(CLI::App& command);
 void add_compare(CLI::App& command);
 void add_simulate(CLI::App& command);
 void add_run(CLI::App& command);
+void add_calibrate(CLI::App& command);
+void add_validate(CLI::App& command);
 void add_train(CLI::App& command);
 void add_generate(CLI::App& command);
 void add_lower(CLI::App& command);

@@ -1,0 +1,150 @@
+#include "doppler/app/console.h"
+#include "doppler/app/rig.h"
+#include "doppler/app/varied_placements.h"
+#include "doppler/app/verbs.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+#include "doppler/base/pin_thread.h"
+#include "doppler/base/statistics.h"
+#include "doppler/engine/calibration.h"
+#include "doppler/program/decompose.h"
+#include "doppler/program/workloads.h"
+#include "doppler/report/table.h"
+
+namespace doppler {
+namespace {
+
+struct CalibrateOptions : Options {
+  std::vector<std::string> graphs;
+  std::string output = "-";
+  RigOptions rig;
+  DeviceId count = 0;
+  unsigned placements = 12, repeat = 3;
+};
+
+// A box of `count` cores with rates that only have to let a run begin.
+Machine bare_machine(DeviceId count) {
+  std::vector<Device> devices(count);
+  for (DeviceId id = 0; id < count; ++id) {
+    devices[id].name = fmt::format("cpu{}", id);
+    devices[id].type = "cpu";
+    devices[id].rates = {{"*", "*", 1e10}};
+    devices[id].memory_bytes_per_second = 1e10;
+  }
+  return Machine("this box", devices, std::vector<Link>(count * count, Link{1e-5, 1e10, 1, 1}));
+}
+
+// Programs of every kind of kernel in sizes of everyday blocks, for a machine that is to predict others.
+std::vector<LoadedModel> standard_graphs(DeviceId devices) {
+  std::vector<LoadedModel> graphs;
+  const auto add = [&](const char* title, auto build) {
+    program::Program made;
+    build(made);
+    program::DecomposeOptions cut;
+    cut.parts = 4 * devices;
+    const program::Plan plan = program::decompose(made, cut)[0].plan;
+    const program::LowerOptions lowering{.title = title};
+    LoadedModel model;
+    model.graph = program::lower(made, plan, lowering).graph;
+    model.program = program::program_to_json(made, plan, lowering);
+    graphs.push_back(std::move(model));
+  };
+  for (const program::Index size : {512, 1024})
+    add("chainmm", [&](program::Program& made) { program::chain_of_products(made, {.size = size}); });
+  add("ffnn", [](program::Program& made) {
+    program::feed_forward(made, {.batch = 1024, .input = 256, .hidden = 2048, .output = 256, .layers = 3});
+  });
+  add("llama-block", [](program::Program& made) {
+    program::llama(made, {.width = 512,
+                          .heads = 8,
+                          .hidden = 1376,
+                          .sequence = 256,
+                          .part = program::LlamaOptions::Part::block,
+                          .dtype = program::DType::f32});
+  });
+  return graphs;
+}
+
+// Times of one graph under placements at random: every device computes and every link is used.
+void observe(const Study& study, const CalibrateOptions& options, Calibration& calibration, ProgressLine& progress) {
+  if (study.graph().unitless())
+    throw InputError(fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes",
+                                 study.path()));
+  Rig rig(study, options.rig, options.seed);
+  Rng rng(options.seed);
+  for (unsigned i = 0; i < options.placements; ++i) {
+    const Placement placement = random_placement(study.problem(), rng);
+    rig.engine().run(placement);  // buffers and caches
+    for (unsigned run = 0; run < options.repeat; ++run) {
+      rig.engine().run(placement);
+      calibration.add(study.problem(), rig.engine().timeline());
+    }
+    progress.show_text("calibrate", fmt::format("{}: placement {} of {}", study.path(), i + 1, options.placements));
+  }
+}
+
+std::string describe(const Calibration& calibration, const Machine& machine, bool emulated) {
+  if (emulated)
+    return fmt::format("ops take {} and transfers {} longer than modelled\n",
+                       format_seconds(machine.device(0).overhead),
+                       machine.device_count() > 1 ? format_seconds(machine.link(0, 1).latency) : "-");
+  Table table({{"kind", Table::Align::left}, {"dtype", Table::Align::left}, {"shapes"}, {"runs"}, {"GFLOP/s"}, {"GB/s"}, {"spread"}});
+  for (const Calibration::Kind& kind : calibration.kinds())
+    table.add_row({kind.kind, kind.dtype, fmt::to_string(kind.shapes), fmt::to_string(kind.samples),
+                   fmt::format("{:.2f}", kind.flops_per_second / 1e9), fmt::format("{:.2f}", kind.bytes_per_second / 1e9),
+                   fmt::format("{:.0f} %", 100 * kind.spread)});
+  std::string text = table.text();
+  if (machine.device_count() > 1)
+    text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers)\n", format_seconds(machine.link(0, 1).latency),
+                        machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers());
+  return text;
+}
+
+void run_calibrate(const CalibrateOptions& options) {
+  const bool emulated = options.rig.devices == "emulated";
+  if (emulated && options.machine.empty())
+    throw InputError("calibrate: no machine; required --machine, the one to emulate");
+  if (options.placements == 0 || options.repeat == 0)
+    throw InputError("--placements, --repeat: found 0; required at least 1");
+  const DeviceId count = options.count > 0 ? options.count : usable_cores();
+  const Machine base = emulated || !options.machine.empty() ? load_machine(options.machine) : bare_machine(count);
+  Calibration calibration(base, emulated);
+  ProgressLine progress(options.quiet, "calibrate", false);
+  if (options.graphs.empty()) {
+    for (LoadedModel& model : standard_graphs(base.device_count())) {
+      const std::string title = model.graph.title();
+      observe(Study(title, std::move(model), base, options), options, calibration, progress);
+    }
+  }
+  for (const std::string& path : options.graphs)
+    observe(Study(path, load_graph(path, options), base, options), options, calibration, progress);
+  const Machine machine = calibration.machine(emulated ? base.name() + ", emulated" : base.name());
+  write_file_atomically(options.output, machine_to_json(machine));
+  if (options.output != "-") print_text(options, describe(calibration, machine, emulated));
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& command) {
+  CLI::App* verb = command.add_subcommand("calibrate", "Measure this box and write a machine file that predicts it");
+  auto options = std::make_shared<CalibrateOptions>();
+  verb->add_option("graphs", options->graphs,
+                   "Graphs with programs (doppler generate, lower) whose ops are measured; none: a standard set");
+  add_machine_flag(*verb, *options, false);
+  verb->add_option("--count", options->count, "Devices, one core each; 0: as many as there are cores")
+      ->check(whole_number())
+      ->capture_default_str();
+  add_rig_flags(*verb, options->rig);
+  verb->add_option("--placements", options->placements, "Random placements per graph")->check(whole_number())->capture_default_str();
+  verb->add_option("--repeat", options->repeat, "Runs of each")->check(whole_number())->capture_default_str();
+  verb->add_option("-o,--output", options->output, "Where the machine file goes; - is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  add_rule_flags(*verb, *options);
+  add_graph_flags(*verb, *options);
+  verb->add_flag("-q,--quiet", options->quiet, "No progress, no table");
+  verb->footer("Example:\n  doppler calibrate g.json -o box.json && doppler place g.json --machine box.json -o p.json");
+  verb->callback([options] { run_calibrate(*options); });
+}
+
+}  // namespace doppler

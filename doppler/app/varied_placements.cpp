@@ -1,0 +1,70 @@
+#include "doppler/app/varied_placements.h"
+
+#include <numeric>
+
+#include "doppler/base/rng.h"
+
+namespace doppler {
+namespace {
+
+constexpr std::string_view kClassical[] = {"single", "round_robin", "critical_path", "heft",         "etf",
+                                           "cpop",   "metis",       "enumerative",   "memory_greedy"};
+
+void move_at_random(const Problem& problem, double share, Rng& rng, Placement& placement) {
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    if (problem.unit(op).front() != op || rng.uniform() >= share) continue;
+    const auto devices = problem.devices(op);
+    const DeviceId device = devices[rng.below(static_cast<std::uint32_t>(devices.size()))];
+    for (const OpId member : problem.unit(op)) placement.device_of_op[member] = device;
+  }
+  placement.priority.clear();
+}
+
+}  // namespace
+
+Placement random_placement(const Problem& problem, Rng& rng) {
+  std::vector<double> weight(problem.device_count());
+  for (double& w : weight) w = 0.05 + rng.uniform() * rng.uniform();
+  Placement placement;
+  placement.device_of_op.resize(problem.op_count());
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    if (problem.unit(op).front() != op) continue;
+    const auto devices = problem.devices(op);
+    double total = 0;
+    for (const DeviceId device : devices) total += weight[device];
+    double draw = rng.uniform() * total;
+    DeviceId chosen = devices.back();
+    for (const DeviceId device : devices) {
+      draw -= weight[device];
+      if (draw >= 0) continue;
+      chosen = device;
+      break;
+    }
+    for (const OpId member : problem.unit(op)) placement.device_of_op[member] = chosen;
+  }
+  return placement;
+}
+
+std::vector<VariedPlacement> varied_placements(const Problem& problem, const LearnedPolicy& policy, std::size_t count,
+                                               std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<VariedPlacement> result;
+  for (std::size_t i = 0; i < count / 3; ++i) result.push_back({"random", random_placement(problem, rng)});
+  for (const std::string_view name : kClassical) {
+    if (result.size() >= count) break;
+    MethodOptions options;
+    options.seed = seed;
+    result.push_back({std::string(name), method_by_name(name).run(problem, options).placement});
+  }
+  for (std::uint64_t i = 0; result.size() < count; ++i) {
+    MethodOptions options;
+    options.seed = mix(seed, i);
+    Placement placement = policy.zero_shot(problem, options).placement;
+    const double moved = i % 2 == 0 ? 0 : rng.uniform(0.02, 0.5);
+    if (moved > 0) move_at_random(problem, moved, rng, placement);
+    result.push_back({moved > 0 ? "policy, shaken" : "policy", std::move(placement)});
+  }
+  return result;
+}
+
+}  // namespace doppler

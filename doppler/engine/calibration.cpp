@@ -1,0 +1,166 @@
+#include "doppler/engine/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "doppler/base/error.h"
+#include "doppler/base/statistics.h"
+
+namespace doppler {
+namespace {
+
+// When each device was last busy before an op began, and the op that began.
+struct Run {
+  const Timeline::Execution* execution = nullptr;
+  Seconds free_since = 0;
+};
+
+std::vector<Run> runs_by_op(const Problem& problem, const Timeline& timeline) {
+  std::vector<Run> runs(problem.op_count());
+  std::vector<Seconds> free_since(problem.device_count(), 0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    runs[execution.op] = {&execution, free_since[execution.device]};
+    free_since[execution.device] = execution.end;
+  }
+  return runs;
+}
+
+}  // namespace
+
+void Calibration::add(const Problem& problem, const Timeline& timeline) {
+  const Graph& graph = problem.graph();
+  for (const Timeline::Execution& execution : timeline.executions) {
+    const OpId op = execution.op;
+    const Seconds time = execution.end - execution.start;
+    if (emulated_) excess_.push_back(time - problem.costs().op_time(op, execution.device));
+    ops_[{graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)}].push_back(
+        time);
+  }
+  add_transfers(problem, timeline);
+}
+
+// A transfer has arrived for good when its device can use it. If that was idle and waited for just this tensor, the time
+// until it woke up counts; a busy device looks between two ops, which costs nothing.
+void Calibration::add_transfers(const Problem& problem, const Timeline& timeline) {
+  const std::vector<Run> runs = runs_by_op(problem, timeline);
+  for (const Timeline::Transfer& transfer : timeline.transfers) {
+    Seconds arrived = transfer.end;
+    for (const OpId consumer : problem.graph().consumers(transfer.tensor)) {
+      const Run& run = runs[consumer];
+      if (run.execution->device != transfer.dst || run.execution->ready <= run.free_since) continue;
+      const Seconds delay = run.execution->ready - transfer.end;
+      constexpr Seconds kLongestWakeUp = 1e-3;  // beyond that it waited for something else
+      if (delay > 0 && delay < kLongestWakeUp) arrived = std::max(arrived, run.execution->ready);
+    }
+    Seconds time = arrived - transfer.start;
+    if (emulated_) time -= problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
+    transfers_.push_back({problem.graph().bytes(transfer.tensor), time});
+  }
+}
+
+Machine Calibration::machine(const std::string& name) const {
+  if (ops_.empty()) throw InputError("calibration: found no ops; required runs of a graph");
+  if (base_.device_count() > 1 && transfers_.empty())
+    throw InputError("calibration: found no transfers; required graphs whose ops depend on one another");
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  for (DeviceId src = 0; src < base_.device_count(); ++src) {
+    devices.push_back(base_.device(src));
+    describe_ops(devices.back());
+    for (DeviceId dst = 0; dst < base_.device_count(); ++dst)
+      links.push_back(src == dst ? base_.link(src, dst) : fitted_link(base_.link(src, dst)));
+  }
+  return Machine(name, std::move(devices), std::move(links));
+}
+
+void Calibration::describe_ops(Device& device) const {
+  if (emulated_) {
+    device.overhead += std::max(0.0, median(excess_));
+    return;
+  }
+  device.measured.clear();
+  device.rates.clear();
+  device.overhead = 0;  // part of what was measured
+  device.memory_bytes_per_second = 0;
+  for (const auto& [shape, times] : ops_) {
+    const auto& [kind, dtype, flops, read, written] = shape;
+    device.measured.push_back({kind, dtype, flops, read, written, median(times)});
+  }
+  std::vector<double> bandwidths;
+  double slowest = 0;
+  for (const Kind& kind : kinds()) {
+    if (kind.bytes_per_second > 0) bandwidths.push_back(kind.bytes_per_second);
+    if (kind.flops_per_second <= 0) continue;
+    device.rates.push_back({kind.kind, kind.dtype, kind.flops_per_second});
+    slowest = slowest == 0 ? kind.flops_per_second : std::min(slowest, kind.flops_per_second);
+  }
+  // Kinds that no run had: the slowest that one had.
+  device.rates.push_back({"*", "*", slowest > 0 ? slowest : 1e9});
+  if (!bandwidths.empty()) device.memory_bytes_per_second = *std::max_element(bandwidths.begin(), bandwidths.end());
+}
+
+Link Calibration::fitted_link(Link link) const {
+  if (emulated_) {
+    std::vector<double> excess;
+    for (const Move& move : transfers_) excess.push_back(move.time);
+    link.latency += std::max(0.0, median(excess));
+    return link;
+  }
+  std::map<Bytes, std::vector<Seconds>> by_size;
+  for (const Move& move : transfers_) by_size[move.bytes].push_back(move.time);
+  std::vector<std::pair<Bytes, Seconds>> samples;
+  for (const auto& [bytes, times] : by_size) samples.emplace_back(bytes, median(times));
+  const LinkFit fit = fit_link(samples);
+  link.latency = fit.latency;
+  link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
+  return link;
+}
+
+std::vector<Calibration::Kind> Calibration::kinds() const {
+  std::map<std::pair<std::string, std::string>, Kind> result;
+  std::map<std::pair<std::string, std::string>, std::vector<double>> rates, bandwidths;
+  for (const auto& [shape, times] : ops_) {
+    const auto& [name, dtype, flops, read, written] = shape;
+    Kind& kind = result[{name, dtype}];
+    kind.kind = name;
+    kind.dtype = dtype;
+    ++kind.shapes;
+    kind.samples += times.size();
+    const Seconds typical = median(times);
+    if (typical <= 0) continue;
+    kind.spread += (quantile(times, 0.9) - quantile(times, 0.1)) / typical;
+    rates[{name, dtype}].push_back(flops / typical);
+    bandwidths[{name, dtype}].push_back(static_cast<double>(read + written) / typical);
+  }
+  std::vector<Kind> list;
+  for (auto& [key, kind] : result) {
+    kind.spread /= static_cast<double>(kind.shapes);
+    if (!rates[key].empty()) kind.flops_per_second = median(rates[key]);
+    if (!bandwidths[key].empty()) kind.bytes_per_second = median(bandwidths[key]);
+    list.push_back(std::move(kind));
+  }
+  return list;
+}
+
+LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples) {
+  // Minimise Σ ((l + p·b - t) / t)²: normal equations with weights 1/t².
+  double w = 0, wb = 0, wbb = 0, wt = 0, wbt = 0;
+  for (const auto& [bytes, time] : samples) {
+    if (time <= 0) continue;
+    const double b = static_cast<double>(bytes), weight = 1 / (time * time);
+    w += weight;
+    wb += weight * b;
+    wbb += weight * b * b;
+    wt += weight * time;
+    wbt += weight * b * time;
+  }
+  const double determinant = w * wbb - wb * wb;
+  if (w == 0) return {};
+  LinkFit fit{wt / w, 0};  // one size only: no telling what a byte takes
+  if (determinant > 1e-9 * w * wbb) fit = {(wbb * wt - wb * wbt) / determinant, (w * wbt - wb * wt) / determinant};
+  if (fit.per_byte < 0) return {wt / w, 0};
+  if (fit.latency < 0) return {0, wbt / wbb};
+  return fit;
+}
+
+}  // namespace doppler

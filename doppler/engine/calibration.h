@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "doppler/sim/problem.h"
+#include "doppler/sim/timeline.h"
+
+namespace doppler {
+
+// What timelines of real runs say about a machine. Feed it runs of several placements; it keeps every op's and every
+// transfer's time and makes a machine of them whose simulator predicts such runs.
+//
+// Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
+// filled, devices that share memory bandwidth, the scheduler itself.
+class Calibration {
+ public:
+  // Emulated devices follow a model already; only what is added to it is looked for.
+  Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated) {}
+
+  void add(const Problem& problem, const Timeline& timeline);
+
+  // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
+  // not measured; latency and bandwidth of the links. emulated: `base` with what an op and a transfer take in addition.
+  // Throws InputError if there were no ops, or no transfers although there are several devices.
+  Machine machine(const std::string& name) const;
+
+  struct Kind {
+    std::string kind, dtype;
+    std::size_t shapes = 0, samples = 0;
+    double flops_per_second = 0, bytes_per_second = 0;  // medians
+    double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
+  };
+  std::vector<Kind> kinds() const;
+  std::size_t transfers() const { return transfers_.size(); }
+
+ private:
+  using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written
+  struct Move {
+    Bytes bytes;
+    Seconds time;  // until the op that waited for it could have begun
+  };
+  void add_transfers(const Problem& problem, const Timeline& timeline);
+  void describe_ops(Device& device) const;
+  Link fitted_link(Link link) const;
+
+  Machine base_;
+  bool emulated_;
+  std::map<Shape, std::vector<Seconds>> ops_;
+  std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
+  std::vector<Move> transfers_;
+};
+
+// latency and seconds per byte, both not negative, that minimise the squared relative error.
+struct LinkFit {
+  Seconds latency = 0, per_byte = 0;
+};
+LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
+
+}  // namespace doppler

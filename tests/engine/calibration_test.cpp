@@ -1,0 +1,104 @@
+#include "doppler/engine/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/error.h"
+#include "doppler/sim/simulator.h"
+
+namespace doppler {
+namespace {
+
+constexpr double kRounding = 1e-9;
+
+TEST(ALinkFit, FindsLatencyAndBandwidth) {
+  const LinkFit fit = fit_link({{0, 1e-5}, {1000, 1.1e-5}, {1'000'000, 1e-5 + 1e-3}});  // 1 ns per byte
+  EXPECT_NEAR(fit.latency, 1e-5, kRounding * 1e-5);
+  EXPECT_NEAR(fit.per_byte, 1e-9, kRounding * 1e-9);
+}
+
+TEST(ALinkFit, IsNeverNegative) {
+  EXPECT_GE(fit_link({{1000, 1e-5}, {2000, 1e-6}}).per_byte, 0);    // larger was faster
+  EXPECT_GE(fit_link({{1000, 1e-6}, {2000, 1e-5}}).latency, 0);     // a line through negative times
+  EXPECT_EQ(fit_link({{1000, 2e-6}}).latency, 2e-6);                // one size only
+  EXPECT_EQ(fit_link({}).latency, 0);
+}
+
+// Two kinds of ops on two devices; simulating them on the true machine plays the part of the real run.
+struct World {
+  World() : graph(make_graph()), truth(machine_of(2e9, 1e-4, 1e9)), guess(machine_of(1e12, 0, 0)) {}
+  static Graph make_graph() {
+    GraphBuilder builder("test");
+    for (int i = 0; i < 6; ++i) {
+      OpSpec spec;
+      spec.kind = i % 2 == 0 ? "matmul" : "elementwise";
+      spec.flops = 1e6 * (1 + i);
+      builder.add_op(spec);
+      if (i > 0) builder.add_consumer(builder.add_tensor(static_cast<OpId>(i - 1), 1000U << i), static_cast<OpId>(i));
+    }
+    return std::move(builder).build();
+  }
+  static Machine machine_of(double rate, Seconds latency, double bandwidth) {
+    Device device;
+    device.type = "cpu";
+    device.rates = {{"*", "*", rate / 2}, {"matmul", "*", rate}};
+    std::vector<Device> devices(2, device);
+    devices[0].name = "a";
+    devices[1].name = "b";
+    return Machine("test", devices, std::vector<Link>(4, Link{latency, bandwidth, 1, 1}));
+  }
+  Graph graph;
+  Machine truth, guess;
+};
+
+TEST(ACalibration, OfRunsOnAMachineFindsTheMachine) {
+  const World world;
+  const Costs true_costs(world.graph, world.truth);
+  const Problem true_problem(true_costs, {});
+  Calibration calibration(world.guess, false);
+  for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
+    calibration.add(true_problem, Simulator(true_problem).simulate({devices, {}, {}}));
+  const Machine found = calibration.machine("found");
+  const Costs costs(world.graph, found);
+  for (OpId op = 0; op < 6; ++op) EXPECT_NEAR(costs.op_time(op, 0), true_costs.op_time(op, 0), kRounding);
+  EXPECT_NEAR(found.link(0, 1).latency, 1e-4, kRounding);
+  EXPECT_NEAR(found.link(0, 1).bytes_per_second, 1e9, 1);
+  // An op that no run had goes by its kind's rate.
+  GraphBuilder builder("other");
+  OpSpec spec;
+  spec.kind = "matmul";
+  spec.flops = 2e9;
+  builder.add_op(spec);
+  const Graph other = std::move(builder).build();
+  EXPECT_NEAR(Costs(other, found).op_time(0, 0), 1, 0.01);
+}
+
+TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
+  const World world;
+  const Costs costs(world.graph, world.truth);
+  const Problem problem(costs, {});
+  // Reality: every op takes 50 µs and every transfer 30 µs longer than modelled.
+  std::vector<Device> slow{world.truth.device(0), world.truth.device(1)};
+  for (Device& device : slow) device.overhead = 5e-5;
+  const Machine reality("reality", slow, std::vector<Link>(4, Link{1.3e-4, 1e9, 1, 1}));
+  const Costs real_costs(world.graph, reality);
+  const Problem real_problem(real_costs, {});
+  Calibration calibration(world.truth, true);
+  calibration.add(problem, Simulator(real_problem).simulate({{0, 1, 0, 1, 0, 1}, {}, {}}));
+  const Machine found = calibration.machine("found");
+  EXPECT_NEAR(found.device(0).overhead, 5e-5, kRounding);
+  EXPECT_NEAR(found.link(0, 1).latency, 1.3e-4, kRounding);
+  EXPECT_EQ(found.link(0, 1).bytes_per_second, 1e9);
+}
+
+TEST(ACalibration, WithoutRunsOrTransfersIsRefused) {
+  const World world;
+  const Costs costs(world.graph, world.truth);
+  const Problem problem(costs, {});
+  Calibration calibration(world.truth, false);
+  EXPECT_THROW(calibration.machine("none"), InputError);
+  calibration.add(problem, Simulator(problem).simulate({{0, 0, 0, 0, 0, 0}, {}, {}}));
+  EXPECT_THROW(calibration.machine("no transfers"), InputError);
+}
+
+}  // namespace
+}  // namespace doppler
