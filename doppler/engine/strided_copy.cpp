@@ -49,16 +49,8 @@ StridedCopy::StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, Ind
 }
 
 StridedCopy StridedCopy::between(const Rect& from, const Rect& to, const Rect& region, std::size_t element_bytes) {
-  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
-  const program::Shape shape = region.shape();
-  std::vector<Loop> loops;
-  Index from_offset = 0, to_offset = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    loops.push_back({shape[i], {from_steps[i], to_steps[i]}});
-    from_offset += (region.begin[i] - from.begin[i]) * from_steps[i];
-    to_offset += (region.begin[i] - to.begin[i]) * to_steps[i];
-  }
-  return {std::move(loops), element_bytes, from_offset, to_offset};
+  RegionLoops nest = region_loops(from, to, region);
+  return {std::move(nest.loops), element_bytes, nest.offsets[0], nest.offsets[1]};
 }
 
 template <typename Element>
