@@ -32,6 +32,8 @@ struct EinsumBlock {
 
 // A product of two operands summed up, as a matrix product; null if it is none.
 std::unique_ptr<BlockKernel> make_contraction(const program::Einsum& einsum, const EinsumBlock& block);
+// The elements of one operand in another order, or several times; null if the einsum is more than that.
+std::unique_ptr<BlockKernel> make_permutation(const program::Einsum& einsum, const EinsumBlock& block);
 // Any einsum, element by element.
 std::unique_ptr<BlockKernel> make_join(const program::Einsum& einsum, const EinsumBlock& block,
                                        const program::Variables& variables);

@@ -29,4 +29,16 @@ std::vector<Index> row_major_steps(const program::Shape& shape) {
   return steps;
 }
 
+RegionLoops region_loops(const program::Rect& from, const program::Rect& to, const program::Rect& region) {
+  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
+  const program::Shape shape = region.shape();
+  RegionLoops result;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    result.loops.push_back({shape[i], {from_steps[i], to_steps[i]}});
+    result.offsets[0] += (region.begin[i] - from.begin[i]) * from_steps[i];
+    result.offsets[1] += (region.begin[i] - to.begin[i]) * to_steps[i];
+  }
+  return result;
+}
+
 }  // namespace doppler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,13 @@ std::vector<Loop> collapsed(const std::vector<Loop>& loops);
 
 // Steps of a row-major array.
 std::vector<program::Index> row_major_steps(const program::Shape& shape);
+
+// The nest over `region` of index space in two row-major arrays, of which one covers the rectangle `from` and one `to`.
+struct RegionLoops {
+  std::vector<Loop> loops;
+  std::array<program::Index, 2> offsets = {0, 0};  // of the region's first element
+};
+RegionLoops region_loops(const program::Rect& from, const program::Rect& to, const program::Rect& region);
 
 // Calls visit() for every index of the nest, the last loop fastest; `offsets` are those of the arrays meanwhile, and as
 // before at the end.

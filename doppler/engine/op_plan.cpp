@@ -99,6 +99,7 @@ class Planner {
       for (std::size_t i = 0; i < steps.size(); ++i) block.steps.back()[einsum.operands[k][i]] = steps[i];
     }
     plan_.kernel = make_contraction(einsum, block);
+    if (!plan_.kernel) plan_.kernel = make_permutation(einsum, block);
     if (!plan_.kernel) plan_.kernel = make_join(einsum, block, variables_);
   }
 

@@ -18,14 +18,20 @@ struct Bytes16 {
   std::uint64_t half[2];
 };
 
-// A tile of both arrays fits in the first-level cache, so that a transposition reads and writes whole lines.
-constexpr Index kTile = 32;
+// A tile of both arrays fits in the first-level cache, so that a transposition reads and writes whole lines. Where steps
+// are powers of two, the lines of a tile compete for one set of the cache, which has eight or more places.
+constexpr Index kTileRows = 16, kTileColumns = 8;
 
 }  // namespace
 
 StridedCopy::StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, Index from_offset, Index to_offset)
     : outer_(collapsed(loops)), element_bytes_(element_bytes), from_offset_(from_offset), to_offset_(to_offset) {
   DOPPLER_CHECK(element_bytes == 4 || element_bytes == 8 || element_bytes == 16, "found {} bytes", element_bytes);
+  // The plane is made of the fastest loops of both arrays, so that each reads or writes whole lines in it.
+  const auto fastest_read = std::min_element(outer_.begin(), outer_.end(),
+                                             [](const Loop& a, const Loop& b) { return a.steps[0] < b.steps[0]; });
+  if (outer_.size() > 2 && fastest_read < outer_.end() - 2 && fastest_read->steps[0] == 1)
+    std::rotate(fastest_read, fastest_read + 1, outer_.end() - 1);
   if (!outer_.empty()) {
     const Loop& loop = outer_.back();
     plane_.columns = loop.size;
@@ -43,16 +49,8 @@ StridedCopy::StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, Ind
 }
 
 StridedCopy StridedCopy::between(const Rect& from, const Rect& to, const Rect& region, std::size_t element_bytes) {
-  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
-  const program::Shape shape = region.shape();
-  std::vector<Loop> loops;
-  Index from_offset = 0, to_offset = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    loops.push_back({shape[i], {from_steps[i], to_steps[i]}});
-    from_offset += (region.begin[i] - from.begin[i]) * from_steps[i];
-    to_offset += (region.begin[i] - to.begin[i]) * to_steps[i];
-  }
-  return {std::move(loops), element_bytes, from_offset, to_offset};
+  RegionLoops nest = region_loops(from, to, region);
+  return {std::move(nest.loops), element_bytes, nest.offsets[0], nest.offsets[1]};
 }
 
 template <typename Element>
@@ -68,10 +66,10 @@ void StridedCopy::run_planes(const std::byte* from, std::byte* to) const {
                     static_cast<std::size_t>(p.columns) * sizeof(Element));
       return;
     }
-    for (Index row = 0; row < p.rows; row += kTile)
-      for (Index column = 0; column < p.columns; column += kTile)
-        for (Index i = row; i < std::min(p.rows, row + kTile); ++i)
-          for (Index j = column; j < std::min(p.columns, column + kTile); ++j)
+    for (Index row = 0; row < p.rows; row += kTileRows)
+      for (Index column = 0; column < p.columns; column += kTileColumns)
+        for (Index i = row; i < std::min(p.rows, row + kTileRows); ++i)
+          for (Index j = column; j < std::min(p.columns, column + kTileColumns); ++j)
             target[i * p.to_row + j * p.to_column] = source[i * p.from_row + j * p.from_column];
   });
 }

@@ -14,14 +14,9 @@ StridedFold::StridedFold(program::Aggregate aggregate, program::DType dtype, con
                          const Rect& region)
     : aggregate_(aggregate), dtype_(dtype) {
   with_element("formation", dtype, [](auto) {});
-  const std::vector<Index> from_steps = row_major_steps(from.shape()), to_steps = row_major_steps(to.shape());
-  const program::Shape shape = region.shape();
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    outer_.push_back({shape[i], {from_steps[i], to_steps[i]}});
-    offsets_[0] += (region.begin[i] - from.begin[i]) * from_steps[i];
-    offsets_[1] += (region.begin[i] - to.begin[i]) * to_steps[i];
-  }
-  outer_ = collapsed(outer_);
+  const RegionLoops nest = region_loops(from, to, region);
+  offsets_ = nest.offsets;
+  outer_ = collapsed(nest.loops);
   if (!outer_.empty() && outer_.back().steps == std::vector<Index>{1, 1}) {
     columns_ = outer_.back().size;
     outer_.pop_back();

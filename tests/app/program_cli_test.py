@@ -90,6 +90,14 @@ class ProgramTest(unittest.TestCase):
         self.ok("generate", "chainmm", "--size", 64, "--matrices", 7, "--association", "random", "--seed", 3,
                 "--costs", "seconds", "-o", graph)
 
+    def test_graphs_carry_the_program_that_they_came_from(self):
+        lowered = json.loads(self.ok("lower", self.small, "--plan", "data"))
+        self.assertEqual([e["name"] for e in lowered["program"]["expressions"]][:4], ["x", "w", "y.partial", "y"])
+        for dtype in ["f16", "f32", "f64"]:
+            graph = json.loads(self.ok("generate", "llama-layer", "--sequence", 8, "--width", 16, "--heads", 2,
+                                       "--hidden", 8, "--vocabulary", 4, "--dtype", dtype))
+            self.assertEqual(graph["program"]["expressions"][0]["dtype"], dtype)
+
     def test_bad_input_says_where(self):
         bad = self.directory / "bad.ein"
         bad.write_text("input x[4]\ny = nothing(x)\n")
@@ -100,6 +108,7 @@ class ProgramTest(unittest.TestCase):
         self.fails("published plan: found 5 parts", "generate", "llama", "--parts", 5, "--plan", "published")
         self.fails("no compute rates", "lower", self.small, "--machine", "uniform:4")
         self.fails("model: found '8b'", "generate", "llama", "--model", "8b")
+        self.fails("--dtype: found 'i8'; required f16, f32 or f64", "generate", "ffnn", "--dtype", "i8")
         no_loss = self.directory / "no_loss.ein"
         no_loss.write_text("input x[4]\ny = exp(x)\n")
         self.fails("--train: found no loss", "lower", no_loss, "--train", "sgd")
