@@ -11,8 +11,9 @@ namespace doppler {
 // graph on a machine. Both referents must outlive it.
 //
 // An op's time is its explicit time for the device's type if given (the exact type; else "accelerator", for
-// any type but "cpu"; else "*"), otherwise the roofline
-//   overhead + max(flops / rate, (bytes read + bytes written) / memory bandwidth).
+// any type but "cpu"; else "*"), otherwise what was measured for its kind and size, otherwise the roofline
+//   overhead + max(flops / rate, (bytes read + bytes written) / memory bandwidth),
+// each times the device's slowdown.
 // A tensor's time is its explicit transfer time times the link's cost factor if given, otherwise
 //   latency + bytes / bandwidth.
 // Devices that are equal but for their names share a column, and links that are equal share one, so the
