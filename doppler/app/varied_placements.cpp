@@ -1,8 +1,8 @@
 #include "doppler/app/varied_placements.h"
 
-#include <numeric>
+#include <set>
 
-#include "doppler/base/rng.h"
+#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
@@ -48,21 +48,26 @@ Placement random_placement(const Problem& problem, Rng& rng) {
 std::vector<VariedPlacement> varied_placements(const Problem& problem, const LearnedPolicy& policy, std::size_t count,
                                                std::uint64_t seed) {
   Rng rng(seed);
+  Simulator simulator(problem);
+  std::set<Seconds> seen;
   std::vector<VariedPlacement> result;
-  for (std::size_t i = 0; i < count / 3; ++i) result.push_back({"random", random_placement(problem, rng)});
+  const auto offer = [&](std::string origin, Placement placement) {
+    if (result.size() < count && seen.insert(simulator.makespan(placement)).second)
+      result.push_back({std::move(origin), std::move(placement)});
+  };
+  for (std::size_t i = 0; i < count / 3; ++i) offer("random", random_placement(problem, rng));
   for (const std::string_view name : kClassical) {
-    if (result.size() >= count) break;
     MethodOptions options;
     options.seed = seed;
-    result.push_back({std::string(name), method_by_name(name).run(problem, options).placement});
+    offer(std::string(name), method_by_name(name).run(problem, options).placement);
   }
-  for (std::uint64_t i = 0; result.size() < count; ++i) {
+  for (std::uint64_t i = 0; result.size() < count && i < 10 * count; ++i) {
     MethodOptions options;
     options.seed = mix(seed, i);
     Placement placement = policy.zero_shot(problem, options).placement;
-    const double moved = i % 2 == 0 ? 0 : rng.uniform(0.02, 0.5);
+    const double moved = i % 3 == 0 ? 0 : rng.uniform(0.02, 0.5);
     if (moved > 0) move_at_random(problem, moved, rng, placement);
-    result.push_back({moved > 0 ? "policy, shaken" : "policy", std::move(placement)});
+    offer(moved > 0 ? "policy, shaken" : "policy", std::move(placement));
   }
   return result;
 }

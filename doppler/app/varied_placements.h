@@ -14,7 +14,9 @@ struct VariedPlacement {
 };
 
 // Placements of one problem from bad to good, to compare predictions with: a third at random (balanced and lopsided),
-// the classical methods, and the rest from the learned policy with other seeds, some of them with ops moved at random.
+// the classical methods, and the rest from the learned policy with other seeds, two thirds of them with ops moved at
+// random. No two have the same predicted makespan: a prediction that does not differ cannot be ranked. There may be
+// fewer than `count` of a tiny graph.
 std::vector<VariedPlacement> varied_placements(const Problem& problem, const LearnedPolicy& policy, std::size_t count,
                                                std::uint64_t seed);
 
