@@ -212,7 +212,7 @@ PolicyFile Trainer::policy() const {
   return file;
 }
 
-PolicyFile Trainer::save() const {
+PolicyFile Trainer::save(double best_validation) const {
   PolicyFile file = policy();
   file.adam_mean.assign(learner_.optimiser().mean().begin(), learner_.optimiser().mean().end());
   file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
@@ -223,8 +223,9 @@ PolicyFile Trainer::save() const {
   training["generated"] = generated_;
   training["optimiser_steps"] = learner_.optimiser().steps();
   training["seconds"] = seconds();
+  if (std::isfinite(best_validation)) training["best_validation"] = best_validation;
   for (const Slot& slot : slots_) {
-    const Task& task = slot.task();
+    Task& task = slot.task();
     nlohmann::ordered_json entry;
     entry["name"] = task.name();
     entry["fingerprint"] = task.fingerprint();

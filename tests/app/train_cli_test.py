@@ -104,7 +104,7 @@ class TrainTest(unittest.TestCase):
 
     def test_a_policy_can_be_trained_further(self):
         first = self.train("first")
-        self.train("second", "--start", first, "--stages", "simulation", "--width", 32)
+        self.train("second", "--start", first, "--stages", "simulation")
 
     def test_bad_requests_are_refused(self):
         graph, out = self.graph, self.directory / "run"
@@ -125,6 +125,7 @@ class TrainTest(unittest.TestCase):
         self.fails("required --method doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
         self.fails("required doppler among", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
+        self.fails("--start", *base, "--start", self.train("first"), "--width", 64)
         self.assertFalse((out / "policy").exists())
 
     def test_damaged_and_foreign_checkpoints_are_refused(self):
