@@ -22,7 +22,7 @@ constexpr double kSimulationsPerEpisode = 150;
 // Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish, long
 // ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
-constexpr double kLongestSearch = 150'000;  // evaluations: a few seconds at most, so that checkpoints come in time
+constexpr double kLongestSearch = 6e7;  // simulated ops: a few seconds at most, so that checkpoints come in time
 // A batch keeps about 4 kB per op and device.
 constexpr std::uint64_t kMostCells = 500'000;
 
@@ -171,8 +171,8 @@ void Trainer::ask_classical_methods(Task& task) {
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = slot.task();
   if (slot.next_chunk == 0) {
-    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))];
-    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch, per_op * task.problem().op_count()));
+    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))], ops = task.problem().op_count();
+    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch / ops, per_op * ops));
   }
   if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
   Placement start;
