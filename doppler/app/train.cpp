@@ -317,19 +317,24 @@ void add_train(CLI::App& command) {
       ->check(CLI::Range(0u, 10000u))
       ->capture_default_str();
   verb->add_option("--weights", options->weights, "How often each graph has its turn, e.g. 2,1,1; default: equally");
-  verb->add_option("--start", options->start, "Start from this policy instead of a new one")->type_name("PATH");
+  CLI::Option* start =
+      verb->add_option("--start", options->start, "Start from this policy instead of a new one")->type_name("PATH");
   verb->add_flag("--resume", options->resume, "Go on with the training in --out; give the same graphs and seed");
   verb->add_option("--checkpoint-every", options->checkpoint_every, "The most that a kill can cost")
       ->type_name("TIME")
       ->capture_default_str();
   verb->add_option("--architecture", options->architecture, "gnn, or paper: the published network, on libtorch")
       ->check(CLI::IsMember({"gnn", "paper"}))
+      ->excludes(start)
       ->capture_default_str();
   verb->add_option("--message-passing", options->message_passing, "Once per episode, or at every step; for comparison")
       ->check(CLI::IsMember({"episode", "step"}))
+      ->excludes(start)
       ->capture_default_str();
-  verb->add_option("--width", options->width, "Of the network; a multiple of 32")->capture_default_str();
-  verb->add_option("--layers", options->layers, "Of message passing")->capture_default_str();
+  verb->add_option("--width", options->width, "Of the network; a multiple of 32")
+      ->excludes(start)
+      ->capture_default_str();
+  verb->add_option("--layers", options->layers, "Of message passing")->excludes(start)->capture_default_str();
   verb->add_option("--rate", training.rate, "Of learning, at first")->capture_default_str();
   verb->add_option("--last-rate", training.last_rate, "Of learning, at the end")->capture_default_str();
   verb->add_option("--entropy", training.entropy, "Weight of the entropy at first; falls to 0")->capture_default_str();

@@ -70,13 +70,8 @@ void TrainingRun::log_validation(std::uint64_t update, double score) {
 }
 
 void TrainingRun::save_checkpoint(const Trainer& trainer, double best_validation) {
-  PolicyFile state = trainer.save();
+  PolicyFile state = trainer.save(best_validation);
   state.made_by = "checkpoint of a training";
-  if (std::isfinite(best_validation)) {
-    auto training = nlohmann::ordered_json::parse(state.training);
-    training["best_validation"] = best_validation;
-    state.training = training.dump();
-  }
   write_file_atomically(file("checkpoint"), policy_to_bytes(state));
 }
 

@@ -12,6 +12,50 @@ namespace {
 
 double log_uniform(Rng& rng, double low, double high) { return std::exp(rng.uniform(std::log(low), std::log(high))); }
 
+// As exporters write a network without branches: most ops of a chain also read a parameter, a source that takes no time
+// but has to be where its reader is; some read an op a little earlier too. There is nothing to gain by a second device.
+Graph chain_with_parameters(OpId ops, const GeneratedCosts& costs, Rng rng) {
+  constexpr double kParameters = 0.6, kSkips = 0.15;  // per op of the chain
+  constexpr std::uint32_t kLongestSkip = 8;
+  const auto draw = [&] { return std::exp(costs.spread * rng.normal() - costs.spread * costs.spread / 2); };
+  std::vector<OpId> chain;
+  std::vector<double> flops(ops), bytes(ops);
+  std::vector<std::pair<OpId, OpId>> edges;
+  double total_flops = 0, moved = 0;
+  for (OpId op = 0; op < ops; ++op) {
+    const bool parameter = op + 1 < ops && rng.uniform() < kParameters;
+    if (parameter) {
+      bytes[op] = draw();
+      edges.emplace_back(op, op + 1);
+      moved += bytes[op++];
+    }
+    flops[op] = costs.mean_flops * draw();
+    bytes[op] = draw();
+    total_flops += flops[op];
+    if (!chain.empty()) {
+      edges.emplace_back(chain.back(), op);
+      moved += bytes[chain.back()];
+      const std::size_t back = 2 + rng.below(kLongestSkip);
+      if (back <= chain.size() && rng.uniform() < kSkips) {
+        edges.emplace_back(chain[chain.size() - back], op);
+        moved += bytes[chain[chain.size() - back]];
+      }
+    }
+    chain.push_back(op);
+  }
+  const double scale = costs.communication_ratio * total_flops / costs.reference_flops_per_second *
+                       costs.reference_bytes_per_second / std::max(moved, 1e-9);
+  GraphBuilder builder(fmt::format("chain with parameters, {} ops", ops));
+  for (OpId op = 0; op < ops; ++op) {
+    OpSpec spec;
+    spec.flops = flops[op];
+    builder.add_op(std::move(spec));
+    builder.add_tensor(op, static_cast<Bytes>(scale * bytes[op]));  // tensor id = op id
+  }
+  for (const auto& [src, dst] : edges) builder.add_consumer(src, dst);
+  return std::move(builder).build();
+}
+
 Graph random_graph(const GeneratedTaskOptions& options, Rng& rng) {
   const auto ops = static_cast<OpId>(log_uniform(rng, options.fewest_ops, options.most_ops));
   GeneratedCosts costs;
@@ -19,20 +63,22 @@ Graph random_graph(const GeneratedTaskOptions& options, Rng& rng) {
   costs.spread = rng.uniform(0, 1.5);
   const double degree = rng.uniform(1, 3);
   const std::uint64_t seed = rng.bits();
-  switch (rng.below(4)) {
+  switch (rng.below(5)) {
     case 0:
       return generate_layered({.ops = ops,
-                               .width = static_cast<OpId>(log_uniform(rng, 2, 33)),
+                               .width = static_cast<OpId>(log_uniform(rng, 1, 33)),
                                .degree = degree,
                                .seed = seed,
                                .costs = costs});
     case 1:
       return generate_random({.ops = ops, .degree = degree, .seed = seed, .costs = costs});
     case 2:
-      return generate_series_parallel({.ops = ops, .parallel = rng.uniform(0.3, 0.8), .seed = seed, .costs = costs});
+      return generate_series_parallel({.ops = ops, .parallel = rng.uniform(0.1, 0.8), .seed = seed, .costs = costs});
+    case 3:
+      return chain_with_parameters(ops, costs, Rng(seed));
     default:
       return generate_chain_of_blocks({.ops = ops,
-                                       .width = static_cast<OpId>(log_uniform(rng, 2, 17)),
+                                       .width = static_cast<OpId>(log_uniform(rng, 1, 17)),
                                        .depth = 1 + rng.below(5),
                                        .seed = seed,
                                        .costs = costs});

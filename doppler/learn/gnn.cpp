@@ -9,7 +9,7 @@
 namespace doppler {
 namespace {
 
-constexpr double kScoreLimit = 10;   // of the SEL logits, so that no op is ever out of the question
+constexpr double kScoreLimit = 20;   // of the SEL logits, so that no op is ever out of the question
 constexpr double kNormFloor = 1e-5;  // added to the variance in LayerNorm
 
 // The means over the neighbours of every op; their transpose adds to `to`.

@@ -10,6 +10,7 @@ namespace doppler {
 namespace {
 
 constexpr double kSmallestGradient = 1e-9;  // of a logit; smaller ones are skipped
+constexpr double kLongestRace = 1e8;        // in mean times of the op that joins: leaves it half of a double's digits
 
 template <typename Real>
 Real leaky(Real value) {
@@ -61,10 +62,11 @@ void Rollout<Real>::begin(const Embedding<Real>& embedding) {
   embedding_ = &embedding;
   order_.clear();
   ready_.clear();
-  now_ = z_ = z_score_ = 0;
+  now_ = 0;
+  z_ = z_score_ = {};
   step_ = 0;
   sel_entropy_ = plc_entropy_ = log_probability_ = sel_agreement_ = plc_agreement_ = 0;
-  sum_inverse_z_[0] = sum_mean_score_[0] = 0;
+  sum_inverse_z_[0] = sum_mean_score_[0] = {};
   std::fill(device_sum_.begin(), device_sum_.end(), Real{0});
   std::fill(sel_target_.begin(), sel_target_.end(), 0.0);
   for (std::size_t op = 0; op < ops_; ++op) weight_[op] = std::exp(static_cast<double>(embedding.score[op]));
@@ -74,8 +76,8 @@ void Rollout<Real>::begin(const Embedding<Real>& embedding) {
 template <typename Real>
 void Rollout<Real>::join(OpId op) {
   joined_[op] = static_cast<std::uint32_t>(step_);
-  z_ += weight_[op];
-  z_score_ += weight_[op] * static_cast<double>(embedding_->score[op]);
+  z_.add(weight_[op]);
+  z_score_.add(weight_[op] * static_cast<double>(embedding_->score[op]));
   enter_race(op);
 }
 
@@ -83,7 +85,13 @@ template <typename Real>
 void Rollout<Real>::enter_race(OpId op) {
   if (race_ == Race::none) return;
   double time = -static_cast<double>(embedding_->score[op]);
-  if (race_ == Race::drawn) time = now_ - std::log1p(-rng_->uniform()) / weight_[op];
+  if (race_ == Race::drawn) {
+    if (now_ * weight_[op] > kLongestRace) {  // the time that it draws would be lost in the digits of now
+      for (Racer& racer : ready_) racer.time -= now_;
+      now_ = 0;
+    }
+    time = now_ - std::log1p(-rng_->uniform()) / weight_[op];
+  }
   ready_.push_back({time, op});
   std::push_heap(ready_.begin(), ready_.end());
 }
@@ -100,13 +108,15 @@ OpId Rollout<Real>::next_in_race() {
 // Books the decision of this step and takes the op out of the ready set.
 template <typename Real>
 void Rollout<Real>::leave(OpId op) {
-  const double mean_score = z_score_ / z_;
-  sum_inverse_z_[step_ + 1] = sum_inverse_z_[step_] + 1 / z_;
-  sum_mean_score_[step_ + 1] = sum_mean_score_[step_] + mean_score / z_;
-  sel_entropy_ += std::max(0.0, std::log(z_) - mean_score);
+  const double z = z_.value(), mean_score = z_score_.value() / z;
+  sum_inverse_z_[step_ + 1] = sum_inverse_z_[step_];
+  sum_inverse_z_[step_ + 1].add(1 / z);
+  sum_mean_score_[step_ + 1] = sum_mean_score_[step_];
+  sum_mean_score_[step_ + 1].add(mean_score / z);
+  sel_entropy_ += std::max(0.0, std::log(z) - mean_score);
   left_[op] = static_cast<std::uint32_t>(step_);
-  z_ -= weight_[op];
-  z_score_ -= weight_[op] * static_cast<double>(embedding_->score[op]);
+  z_.add(-weight_[op]);
+  z_score_.add(-weight_[op] * static_cast<double>(embedding_->score[op]));
 }
 
 // The device head.
@@ -235,7 +245,7 @@ void Rollout<Real>::act(const Embedding<Real>& embedding, const Real* head, Deci
     before_step();
     const OpId op = next_in_race();
     sel_target_[op] = 1;
-    log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_);
+    log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_.value());
     leave(op);
     look(op, embedding, head);
     const DeviceId device = decide(deciding, rng);
@@ -252,7 +262,7 @@ void Rollout<Real>::follow(const Embedding<Real>& embedding, const Real* head, s
   for (const OpId op : order) {
     before_step();
     sel_target_[op] = 1;
-    log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_);
+    log_probability_ += static_cast<double>(embedding.score[op]) - std::log(z_.value());
     leave(op);
     look(op, embedding, head);
     // A repaired placement may sit where the mask would not have let it: nothing to learn from that step.
@@ -300,7 +310,7 @@ void Rollout<Real>::label_ops(TeacherRule) {
     if (labelled(racer.op)) total += weight_[racer.op];
   for (const Racer& racer : ready_)
     if (labelled(racer.op)) sel_target_[racer.op] += weight_[racer.op] / total;
-  log_probability_ += std::log(total / z_);
+  log_probability_ += std::log(total / z_.value());
   sel_agreement_ += labelled(favourite) ? 1 : 0;
 }
 
@@ -310,21 +320,24 @@ void Rollout<Real>::label_devices(TeacherRule teacher) {
   const auto value = [&](DeviceId device) {
     return teacher == TeacherRule::heft ? state_.finish(device) : state_.start(device);
   };
+  const auto log_probability = [&](DeviceId device) { return static_cast<double>(log_probabilities_[row + device]); };
   Seconds best = Costs::kNever;
-  double total = 0;
+  double total = 0, largest = -Costs::kNever;
   DeviceId favourite = 0;
   for (DeviceId device = 0; device < devices_; ++device) {
     if (state_.may_go(device)) best = std::min(best, value(device));
     if (probability_[row + device] > probability_[row + favourite]) favourite = device;
   }
   const auto labelled = [&](DeviceId device) { return state_.may_go(device) && value(device) <= best; };
+  // Relative to the largest: what the policy thinks impossible may be less than the smallest Real.
   for (DeviceId device = 0; device < devices_; ++device)
-    if (labelled(device)) total += static_cast<double>(probability_[row + device]);
+    if (labelled(device)) largest = std::max(largest, log_probability(device));
   for (DeviceId device = 0; device < devices_; ++device)
-    target_[row + device] = labelled(device) && total > 0
-                                ? static_cast<Real>(static_cast<double>(probability_[row + device]) / total)
-                                : Real{0};
-  log_probability_ += total > 0 ? std::log(total) : 0;
+    if (labelled(device)) total += std::exp(log_probability(device) - largest);
+  for (DeviceId device = 0; device < devices_; ++device)
+    target_[row + device] =
+        labelled(device) ? static_cast<Real>(std::exp(log_probability(device) - largest) / total) : Real{0};
+  log_probability_ += largest + std::log(total);
   plc_agreement_ += labelled(favourite) ? 1 : 0;
 }
 
@@ -371,7 +384,7 @@ void Rollout<Real>::backward_devices(std::size_t step, const Real* head, const L
     const double logit = weights.plc * (p - static_cast<double>(target_[row])) +
                          weights.entropy * p * (static_cast<double>(log_probabilities_[row]) + entropy);
     Real* activation = activation_.data() + row * width;
-    if (p <= 0 || std::abs(logit) < kSmallestGradient) {
+    if (std::abs(logit) < kSmallestGradient) {  // as where the op could not go
       std::fill_n(activation, width, Real{0});
       continue;
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "doppler/learn/network.h"
+#include "doppler/learn/precise_sum.h"
 
 namespace doppler {
 
@@ -105,12 +106,12 @@ class Rollout {
   enum class Race : std::uint8_t { drawn, by_score, none } race_ = Race::none;
   Rng* rng_ = nullptr;
   double now_ = 0;
-  std::vector<Racer> ready_;                            // a heap
-  std::vector<double> weight_;                          // exp(score)
-  double z_ = 0, z_score_ = 0;                          // Σ weight, Σ weight · score over the ready set
-  std::vector<double> sum_inverse_z_, sum_mean_score_;  // running sums of 1/Z and of mean score / Z, before each step
-  std::vector<std::uint32_t> joined_, left_;            // the first step in the ready set, and the one that took it
-  std::vector<double> sel_target_;                      // per op: how often it was the target
+  std::vector<Racer> ready_;                                // a heap
+  std::vector<double> weight_;                              // exp(score)
+  PreciseSum z_, z_score_;                                  // Σ weight, Σ weight · score over the ready set
+  std::vector<PreciseSum> sum_inverse_z_, sum_mean_score_;  // running sums of 1/Z, mean score / Z, before each step
+  std::vector<std::uint32_t> joined_, left_;                // the first step in the ready set, and the one that took it
+  std::vector<double> sel_target_;                          // per op: how often it was the target
 
   // PLC.
   std::vector<Real> device_sum_;  // device × width: the scaled sums of `placed`

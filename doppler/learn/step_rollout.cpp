@@ -62,7 +62,8 @@ void StepRollout<Real>::before_step() {
   const std::size_t width = this->shape_.width, step = this->step_;
   embed(step);
   this->ready_.clear();
-  this->now_ = this->z_ = this->z_score_ = 0;
+  this->now_ = 0;
+  this->z_ = this->z_score_ = {};
   std::fill(this->device_sum_.begin(), this->device_sum_.end(), Real{0});
   for (OpId op = 0; op < this->ops_; ++op) {
     if (this->left_[op] < step)
@@ -71,8 +72,8 @@ void StepRollout<Real>::before_step() {
     if (!is_ready(op, step)) continue;
     const auto score = static_cast<double>(now_embedded_.score[op]);
     this->weight_[op] = std::exp(score);
-    this->z_ += this->weight_[op];
-    this->z_score_ += this->weight_[op] * score;
+    this->z_.add(this->weight_[op]);
+    this->z_score_.add(this->weight_[op] * score);
     this->enter_race(op);
   }
 }

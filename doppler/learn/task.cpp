@@ -64,7 +64,8 @@ void Task::keep(const Placement& placement, Seconds makespan) {
   if (elites_.size() > kElites) elites_.pop_back();
 }
 
-std::string Task::fingerprint() const {
+const std::string& Task::fingerprint() {
+  if (!fingerprint_.empty()) return fingerprint_;
   const Rules& rules = problem_->rules();
   std::uint64_t hash = mix(static_cast<std::uint64_t>(rules.discipline), static_cast<std::uint64_t>(rules.links));
   const auto add = [&](std::uint64_t value) { hash = mix(hash, value); };
@@ -79,7 +80,7 @@ std::string Task::fingerprint() const {
   }
   for (const Seconds time : problem_->costs().mean_transfers()) add_number(time);
   for (const char letter : machine_to_json(problem_->machine())) add(static_cast<unsigned char>(letter));
-  return fmt::format("{:016x}", hash);
+  return fingerprint_ = fmt::format("{:016x}", hash);
 }
 
 OwnedTask::OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded)

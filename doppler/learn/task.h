@@ -31,7 +31,7 @@ class Task {
   // Evaluations that somebody else made for it.
   void count(std::uint64_t evaluations) { evaluations_ += evaluations; }
   // Of graph, costs, machine and rules: equal if what was found before still holds.
-  std::string fingerprint() const;
+  const std::string& fingerprint();
 
   // Evaluates a placement (devices, and the order as priorities where the discipline reads them) and keeps it if it is
   // one of the best and fits in memory.
@@ -60,6 +60,7 @@ class Task {
   Seconds bound_;
   bool ranked_;  // the discipline reads priorities
   std::uint64_t evaluations_ = 0;
+  std::string fingerprint_;  // empty: nobody asked yet
   Placement current_, best_;
   std::vector<Elite> elites_;
 };

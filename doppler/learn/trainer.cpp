@@ -22,7 +22,7 @@ constexpr double kSimulationsPerEpisode = 150;
 // Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish, long
 // ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
-constexpr double kLongestSearch = 150'000;  // evaluations: a few seconds at most, so that checkpoints come in time
+constexpr double kLongestSearch = 6e7;  // simulated ops: a few seconds at most, so that checkpoints come in time
 // A batch keeps about 4 kB per op and device.
 constexpr std::uint64_t kMostCells = 500'000;
 
@@ -171,8 +171,8 @@ void Trainer::ask_classical_methods(Task& task) {
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = slot.task();
   if (slot.next_chunk == 0) {
-    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))];
-    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch, per_op * task.problem().op_count()));
+    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))], ops = task.problem().op_count();
+    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch / ops, per_op * ops));
   }
   if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
   Placement start;
@@ -212,7 +212,7 @@ PolicyFile Trainer::policy() const {
   return file;
 }
 
-PolicyFile Trainer::save() const {
+PolicyFile Trainer::save(double best_validation) const {
   PolicyFile file = policy();
   file.adam_mean.assign(learner_.optimiser().mean().begin(), learner_.optimiser().mean().end());
   file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
@@ -223,8 +223,9 @@ PolicyFile Trainer::save() const {
   training["generated"] = generated_;
   training["optimiser_steps"] = learner_.optimiser().steps();
   training["seconds"] = seconds();
+  if (std::isfinite(best_validation)) training["best_validation"] = best_validation;
   for (const Slot& slot : slots_) {
-    const Task& task = slot.task();
+    Task& task = slot.task();
     nlohmann::ordered_json entry;
     entry["name"] = task.name();
     entry["fingerprint"] = task.fingerprint();

@@ -79,9 +79,9 @@ class Trainer {
 
   // The network as it stands, without what only a training needs.
   PolicyFile policy() const;
-  // The state, for a checkpoint; restore() throws InputError naming `where` unless it was saved by a trainer with the
+  // The state, for a checkpoint, with the best validation score of whoever validates (infinity: none); restore() throws InputError naming `where` unless it was saved by a trainer with the
   // same tasks and options.
-  PolicyFile save() const;
+  PolicyFile save(double best_validation = Costs::kNever) const;
   void restore(const std::string& where, const PolicyFile& file);
 
  private:

@@ -21,11 +21,13 @@ namespace {
 constexpr unsigned kChains = 4;    // a constant, so that results do not depend on the number of threads
 constexpr double kHottest = 3e-2;  // start temperatures, relative to the makespan
 constexpr double kCoolest = 2e-3;
-constexpr double kCooling = 100;            // from the start of a pass to its end
-constexpr double kDescent = 0.9;            // from this part of a pass on nothing worse is accepted
-constexpr std::uint64_t kStepsPerOp = 400;  // of a pass
-constexpr std::uint64_t kLongPass = 4;      // every fourth pass or so is longer by this factor
-constexpr double kFewStepsPerOp = 20;       // with fewer, a pass starts cooler: it cannot cross barriers anyway
+constexpr double kCooling = 100;             // from the start of a pass to its end
+constexpr double kDescent = 0.9;             // from this part of a pass on nothing worse is accepted
+constexpr std::uint64_t kStepsPerOp = 400;   // of a pass
+constexpr std::uint64_t kLongPass = 4;       // every fourth pass or so is longer by this factor
+constexpr double kFocus = 0.8;               // of the simulated moves begin on the chain that explains the makespan
+constexpr std::uint64_t kStepsPerLook = 32;  // before that chain is looked up again
+constexpr double kFewStepsPerOp = 20;        // with fewer, a pass starts cooler: it cannot cross barriers anyway
 
 struct Best {
   Placement placement;
@@ -34,11 +36,12 @@ struct Best {
 
 class Chain {
  public:
-  Chain(const Problem& problem, const MethodOptions& options, Rng rng, std::uint64_t evaluations)
+  Chain(const Problem& problem, const MethodOptions& options, Rng rng, std::uint64_t evaluations, double first_heat)
       : problem_(problem),
         options_(options),
         rng_(rng),
         evaluations_left_(evaluations),
+        first_heat_(first_heat),
         discipline_(problem.rules().bulk_synchronous ? Discipline::fifo : problem.rules().discipline),
         ranked_(discipline_ == Discipline::priority || discipline_ == Discipline::ordered),
         state_(problem, ranked_),
@@ -57,7 +60,7 @@ class Chain {
   // One cooling pass. `common` is the best of all chains so far.
   void round(const Best& common) {
     const bool first = rounds_++ == 0;
-    const double heat = first ? kHottest : log_uniform(kCoolest, kHottest);
+    const double heat = first ? first_heat_ : log_uniform(kCoolest, kHottest);
     const std::uint64_t steps = kStepsPerOp * problem_.op_count() * (rng_.below(4) == 0 ? kLongPass : 1);
     if (discipline_ == Discipline::priority && ordered_) {
       if (first || rng_.below(2) == 0) {
@@ -128,7 +131,14 @@ class Chain {
       const Seconds makespan = simulator_.makespan(state_.device_of_op(), ranks());
       return makespan <= limit ? makespan : Costs::kNever;
     };
-    cool(current, heat, steps, attempt, [&](Seconds makespan) { record(makespan); });
+    const auto look = [&] {
+      ++evaluations_;
+      simulator_.critical_chain(state_.device_of_op(), ranks(), critical_);
+      state_.focus(critical_, kFocus);
+    };
+    const auto improved = [&](Seconds makespan) { record(makespan); };
+    cool(current, heat, steps, attempt, improved, look);
+    state_.focus({}, 0);
   }
 
   void anneal_ordered(double heat, std::uint64_t steps, Best& best) {
@@ -146,12 +156,14 @@ class Chain {
       }
     };
     improved(current);
-    cool(current, heat, steps, attempt, improved);
+    cool(current, heat, steps, attempt, improved, [] {});  // moves are cheaper here than to look
   }
 
-  // attempt(limit): the makespan of the state if it is within the limit, else infinity.
-  template <typename Attempt, typename Improved>
-  void cool(Seconds current, double heat, std::uint64_t steps, Attempt attempt, Improved improved) {
+  // attempt(limit): the makespan of the state if it is within the limit, else infinity. look(): called now and then
+  // after changes.
+  template <typename Attempt, typename Improved, typename Look>
+  void cool(Seconds current, double heat, std::uint64_t steps, Attempt attempt, Improved improved, Look look) {
+    bool changed = true;
     const Budget pass = options_.budget.share(0.5);  // so that a pass on a large graph gets cold in time
     const Seconds allowance = pass.has_deadline() ? std::max(pass.time_left(), 1e-6) : Costs::kNever;
     const std::uint64_t left = exhausted() ? 0 : evaluations_left_ - evaluations_ - idle_moves_ / 8;
@@ -174,6 +186,10 @@ class Chain {
         if (progress >= 1) return;
         temperature = progress < kDescent ? scale * std::pow(kCooling, -progress) : 0;
       }
+      if (changed && step % kStepsPerLook == 0) {
+        look();
+        changed = false;
+      }
       if (!state_.move(rng_)) {
         ++idle_moves_;
         continue;
@@ -186,6 +202,7 @@ class Chain {
         continue;
       }
       current = makespan;
+      changed = true;
       if (makespan < lowest) {
         lowest = makespan;
         improved(makespan);
@@ -197,6 +214,7 @@ class Chain {
   const MethodOptions& options_;
   Rng rng_;
   std::uint64_t evaluations_left_;
+  const double first_heat_;
   std::uint64_t evaluations_ = 0, idle_moves_ = 0;
   unsigned rounds_ = 0;
   const Discipline discipline_;
@@ -205,13 +223,13 @@ class Chain {
   Simulator simulator_;
   std::unique_ptr<OrderedEvaluator> ordered_;
   Placement start_;
+  std::vector<OpId> critical_;
   Best best_;
   Best ordered_best_;  // by strict order, when the rules are `priority`
 };
 
-}  // namespace
-
-Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts) {
+Proposal run_chains(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts,
+                    double first_heat) {
   DOPPLER_CHECK(!starts.empty(), "no placement to start from");
   const Rng rng(options.seed);
   const std::uint64_t total = options.budget.evaluations();
@@ -228,7 +246,7 @@ Proposal anneal_from(const Problem& problem, const MethodOptions& options, const
     return sum;
   };
   parallel_for(kChains, options.threads, [&](unsigned i) {
-    chains[i] = std::make_unique<Chain>(problem, options, rng.split(i), each);
+    chains[i] = std::make_unique<Chain>(problem, options, rng.split(i), each, first_heat);
     chains[i]->begin(starts[i % starts.size()]);
   });
   meet();
@@ -248,11 +266,17 @@ Proposal anneal_from(const Problem& problem, const MethodOptions& options, const
   return fit_in_memory(problem, std::move(proposal));
 }
 
+}  // namespace
+
+Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts) {
+  return run_chains(problem, options, starts, kCoolest);  // what was worth giving is not to be melted at once
+}
+
 Proposal anneal(const Problem& problem, const MethodOptions& options) {
   std::vector<Placement> starts;
   starts.push_back(heft(problem, options).placement);
   starts.push_back(single(problem, options).placement);
-  return anneal_from(problem, options, starts);
+  return run_chains(problem, options, starts, kHottest);
 }
 
 }  // namespace doppler

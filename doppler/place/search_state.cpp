@@ -230,7 +230,7 @@ bool SearchState::swap(Rng& rng) {
   const OpId a = random_op(rng);
   const std::uint32_t first = peer_begin_[peer_class_[a]];
   const std::uint32_t count = peer_begin_[peer_class_[a] + 1] - first;
-  const OpId b = count > 1 && rng.below(4) > 0 ? peers_[first + rng.below(count)] : random_op(rng);
+  const OpId b = count > 1 && rng.below(4) > 0 ? peers_[first + rng.below(count)] : any_op(rng);
   const DeviceId device_of_a = device_of_op_[a], device_of_b = device_of_op_[b];
   if (device_of_a == device_of_b) return false;
   set_device(a, device_of_b);
@@ -243,7 +243,7 @@ bool SearchState::swap_window(Rng& rng) {
   const OpId n = problem_.op_count();
   const DeviceId a = rng.below(problem_.device_count()), b = rng.below(problem_.device_count());
   if (a == b) return false;
-  const OpId first = random_op(rng);
+  const OpId first = any_op(rng);
   const OpId length = 1 + rng.below(1 + rng.below(n));
   const OpId last = rng.below(3) == 0 ? n : std::min(n - first, length) + first;
   const auto order = problem_.graph().topological_order();

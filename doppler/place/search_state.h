@@ -24,6 +24,12 @@ class SearchState {
   std::span<const std::uint32_t> rank() const { return rank_; }
   std::span<const OpId> order() const { return order_; }
 
+  // Moves begin with one of these ops with this probability, otherwise with any.
+  void focus(std::span<const OpId> ops, double probability) {
+    focus_.assign(ops.begin(), ops.end());
+    focus_probability_ = focus_.empty() ? 0 : probability;
+  }
+
   // Makes a random move; false if it would have changed nothing or is not allowed (then nothing did change).
   bool move(Rng& rng);
   // Takes back the last move.
@@ -54,7 +60,12 @@ class SearchState {
   bool chain(Rng& rng);
   bool reorder(OpId op, Rng& rng);
 
-  OpId random_op(Rng& rng) const { return rng.below(static_cast<std::uint32_t>(device_of_op_.size())); }
+  OpId any_op(Rng& rng) const { return rng.below(static_cast<std::uint32_t>(device_of_op_.size())); }
+  OpId random_op(Rng& rng) const {
+    if (focus_probability_ > 0 && rng.uniform() < focus_probability_)
+      return focus_[rng.below(static_cast<std::uint32_t>(focus_.size()))];
+    return any_op(rng);
+  }
   DeviceId random_device(OpId op, Rng& rng) const;
   // The device of an op that `op` reads from or is read by; its own if there is none.
   DeviceId device_of_neighbour(OpId op, Rng& rng) const;
@@ -82,6 +93,8 @@ class SearchState {
   bool allowed_ = true;                 // false once the move in progress met a device that is not allowed
   std::vector<std::uint32_t> visited_;  // stamps for cluster()
   std::uint32_t visit_ = 0;
+  std::vector<OpId> focus_;
+  double focus_probability_ = 0;
   std::vector<OpId> members_;  // of the cluster in progress
 };
 

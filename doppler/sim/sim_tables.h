@@ -83,6 +83,33 @@ struct NoRecorder {
   void transfer(TensorId, DeviceId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
 };
 
+// Keeps for every op when it ran, and what ran before it in its slot.
+class ChainRecorder {
+ public:
+  static constexpr bool kRecords = true;
+  static constexpr OpId kNone = std::numeric_limits<OpId>::max();
+  struct Run {
+    Seconds ready, start, end;
+    OpId before;  // kNone: first in its slot
+  };
+  explicit ChainRecorder(const SimTables& tables)
+      : stride_(tables.most_slots()), runs_(tables.op_count()), last_(std::size_t{stride_} * tables.device_count()) {}
+  void clear() { std::fill(last_.begin(), last_.end(), kNone); }
+  void execution(OpId op, DeviceId device, std::uint32_t slot, Seconds ready, Seconds start, Seconds end) {
+    OpId& last = last_[std::size_t{device} * stride_ + slot];
+    runs_[op] = {ready, start, end, last};
+    last = op;
+  }
+  void transfer(TensorId, DeviceId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
+  const Run& run(OpId op) const { return runs_[op]; }
+  std::span<const OpId> last() const { return last_; }
+
+ private:
+  unsigned stride_;
+  std::vector<Run> runs_;
+  std::vector<OpId> last_;  // per slot
+};
+
 class TimelineRecorder {
  public:
   static constexpr bool kRecords = true;

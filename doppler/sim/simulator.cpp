@@ -66,6 +66,25 @@ struct Simulator::State {
     return bulk_synchronous->run(device_of_op, recorder);
   }
 
+  // The op whose end explains the start of `op`; kNone: nothing did.
+  OpId reason(OpId op, std::span<const DeviceId> device_of_op) const {
+    const ChainRecorder::Run& run = chain->run(op);
+    if (run.before != ChainRecorder::kNone && run.start > run.ready) return run.before;
+    const Problem& problem = tables.problem();
+    OpId latest = ChainRecorder::kNone;
+    Seconds arrival = 0;
+    for (const TensorId tensor : problem.graph().inputs(op)) {
+      const OpId producer = problem.graph().producer(tensor);
+      const DeviceId from = device_of_op[producer], to = device_of_op[op];
+      const Seconds at = chain->run(producer).end + (from == to ? 0 : problem.costs().transfer_time(tensor, from, to));
+      if (latest != ChainRecorder::kNone && at <= arrival) continue;
+      latest = producer;
+      arrival = at;
+    }
+    return latest;
+  }
+
+  std::optional<ChainRecorder> chain;
   SimTables tables;
   std::vector<std::uint32_t> fallback;  // ranks where a placement has none
   std::optional<ListEngine> list;
@@ -81,6 +100,20 @@ Simulator::Simulator(Simulator&&) noexcept = default;
 Seconds Simulator::makespan(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
   NoRecorder recorder;
   return state_->run(device_of_op, priority, recorder);
+}
+
+void Simulator::critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
+                               std::vector<OpId>& chain) {
+  if (!state_->chain) state_->chain.emplace(state_->tables);
+  ChainRecorder& recorder = *state_->chain;
+  recorder.clear();
+  state_->run(device_of_op, priority, recorder);
+  OpId op = ChainRecorder::kNone;
+  for (const OpId last : recorder.last())
+    if (last != ChainRecorder::kNone && (op == ChainRecorder::kNone || recorder.run(last).end > recorder.run(op).end))
+      op = last;
+  chain.clear();
+  for (; op != ChainRecorder::kNone; op = state_->reason(op, device_of_op)) chain.push_back(op);
 }
 
 Timeline Simulator::simulate(const Placement& placement) {

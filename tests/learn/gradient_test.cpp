@@ -69,6 +69,15 @@ TEST_P(ARolloutsGradient, IsRightForSampledDecisions) {
   expect_right(episode, {.sel = 0.7, .plc = -1.3, .entropy = 0.4});
 }
 
+TEST_P(ARolloutsGradient, IsRightForScoresThatDifferByOrdersOfMagnitude) {
+  // As far apart as a network may put them: what is left of Σ exp(score) after the largest has gone must be exact.
+  for (double& score : embedding_.score) score *= 20;
+  auto episode = rollout();
+  Rng rng(3);
+  episode.act(embedding_, head_.data(), Deciding::sampled, rng);
+  expect_right(episode, {.sel = 0.7, .plc = -1.3, .entropy = 0.4});
+}
+
 TEST_P(ARolloutsGradient, IsRightForTheEntropyAlone) {
   auto episode = rollout();
   Rng rng(4);

@@ -53,6 +53,26 @@ TEST(TheRaceForTheNextOp, DrawsOrdersWithTheirSoftmaxProbabilities) {
   EXPECT_LT(chi_square, 31.3);  // 99.9 % of the chi-square distribution with 11 degrees of freedom
 }
 
+TEST(TheRaceForTheNextOp, IsFairAfterALongWaitForAnUnlikelyOp) {
+  // 0 and 1 take about exp(20) to be drawn, 2 and 3, which join after 0, exp(-20): a double cannot hold both, and a tie
+  // would always go to 2. Half of 4000 draws is 2000, with a standard deviation of 32.
+  const World world(graph_of({1, 1, 1, 1}, {{0, 2, 1}, {0, 3, 1}}), machine_of({"a"}));
+  const PolicyInput input(world.problem);
+  Embedding<double> embedding = random_embedding<double>(4, kBlock, 1);
+  embedding.score = {-20, -20, 20, 20};
+  const std::vector<double> head = random_head<double>(kShape, 2);
+  Rollout<double> rollout(DeviceFeatureSet::improved, kShape, false);
+  rollout.bind(input);
+  Rng rng(3);
+  int second_first = 0;
+  for (int i = 0; i < 4000; ++i) {
+    rollout.act(embedding, head.data(), Deciding::sampled, rng);
+    const auto order = rollout.order();
+    second_first += std::find(order.begin(), order.end(), 3U) < std::find(order.begin(), order.end(), 2U) ? 1 : 0;
+  }
+  EXPECT_NEAR(second_first, 2000, 5 * 32);
+}
+
 TEST(TheDeviceHead, DrawsDevicesWithItsProbabilities) {
   const World world(graph_of({1}, {}), machine_of({"a", "b", "c", "d"}));
   const PolicyInput input(world.problem);
@@ -74,6 +94,35 @@ TEST(TheDeviceHead, DrawsDevicesWithItsProbabilities) {
     chi_square += std::pow(found[device] - kDraws / 4, 2) / (kDraws / 4);
   }
   EXPECT_LT(chi_square, 16.3);  // 99.9 %, 3 degrees of freedom
+}
+
+TEST(Imitation, LearnsFromADeviceThatThePolicyThinksImpossible) {
+  // With a head this steep some probabilities are exp(-200): 0 in f32, but the logit has its gradient all the same, −1.
+  const auto world = mixed_world({}, false);
+  const PolicyInput input(world->problem);
+  const auto imitate = [&]<typename Real>(Real) {
+    const Embedding<Real> embedding = random_embedding<Real>(input.op_count(), kBlock, 1);
+    std::vector<Real> head = random_head<Real>(kShape, 2);
+    for (std::size_t i = kShape.output_offset(); i < head.size(); ++i) head[i] *= 300;
+    Rollout<Real> rollout(DeviceFeatureSet::improved, kShape, true);
+    rollout.bind(input);
+    Rng rng(5);
+    rollout.imitate(embedding, head.data(), TeacherRule::critical_path, rng);
+    const double log_probability = rollout.log_probability();
+    Embedding<Real> gradient;
+    gradient.resize(input.op_count(), kBlock);
+    gradient.fill_zero();
+    std::vector<Real> head_gradient(head.size(), Real{0});
+    rollout.backward(head.data(), {.plc = 1}, gradient, head_gradient.data());
+    double square = 0;
+    for (const Real value : gradient.current) square += static_cast<double>(value) * static_cast<double>(value);
+    return std::pair(log_probability, std::sqrt(square));
+  };
+  const auto [exact, exact_norm] = imitate(0.0);
+  const auto [found, found_norm] = imitate(0.0F);
+  ASSERT_LT(exact, -150);  // ln of the smallest float is -103
+  EXPECT_NEAR(found / exact, 1, 1e-3);
+  EXPECT_NEAR(found_norm / exact_norm, 1, 1e-3);
 }
 
 TEST(AGreedyRollout, TakesTheLargestScoreAndTheMostProbableDevice) {

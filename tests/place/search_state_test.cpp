@@ -89,6 +89,29 @@ TEST(ASearchState, MovesUnitsAsAWholeAndWithinParameterMemory) {
   EXPECT_GT(moves, 100);
 }
 
+TEST(ASearchState, MovesOpsInFocusMoreOften) {
+  const World world(blocks(), load_machine("p100x4"));
+  SearchState state(world.problem, false);
+  state.assign(all_on_first(world.problem));
+  const std::vector<OpId> focus = {3, 70};
+  const auto moved_of = [&](OpId op) {
+    Rng rng(4);
+    int count = 0;
+    for (int step = 0; step < 4000; ++step) {
+      const DeviceId before = state.device_of_op()[op];
+      if (!state.move(rng)) continue;
+      count += state.device_of_op()[op] != before ? 1 : 0;
+      state.undo();
+    }
+    return count;
+  };
+  const int before = moved_of(3);
+  state.focus(focus, 0.5);
+  EXPECT_GT(moved_of(3), 3 * before);
+  state.focus({}, 0);
+  EXPECT_EQ(moved_of(3), before);
+}
+
 TEST(ASearchState, MakesAnyOrderTopological) {
   const World world(blocks(), load_machine("p100x4"));
   SearchState state(world.problem, true);

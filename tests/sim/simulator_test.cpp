@@ -46,6 +46,24 @@ TEST(ASimulator, OverlapsCopyWithCompute) {
   EXPECT_EQ(world.simulate(on({0, 1, 1})).makespan, 6);
 }
 
+TEST(ASimulator, ExplainsTheMakespanByAChainOfOps) {
+  // Device 0: op 0 until 1, op 4 until 3. Device 1: op 1 until 5; op 2, which has waited for its device since 0 arrived
+  // at 1 + 3 = 4, until 6; op 3, whose input 2 is here, until 8. So 3 waited for 2, and 2 for 1.
+  const World world(graph_of({1, 5, 1, 2, 2}, {{0, 2, 3}, {2, 3, 1}, {0, 4, 1}}), uniform_machine(2));
+  Simulator simulator(world.problem);
+  std::vector<OpId> chain;
+  EXPECT_EQ(simulator.makespan(on({0, 1, 1, 1, 0})), 8);
+  simulator.critical_chain(on({0, 1, 1, 1, 0}).device_of_op, {}, chain);
+  EXPECT_EQ(chain, (std::vector<OpId>{3, 2, 1}));
+  // Device 0: op 0 until 1, op 2 until 2, op 3 until 4. Device 1: op 1 until 5, then op 4, there since 1 + 1, until 7.
+  simulator.critical_chain(on({0, 1, 0, 0, 1}).device_of_op, {}, chain);
+  EXPECT_EQ(chain, (std::vector<OpId>{4, 1}));
+  // Device 1: op 2 when 0 has arrived, at 4, until 5, op 3 until 7. Device 0: op 0 until 1, op 4 until 3. Device 2: op 1.
+  const World three(world.graph, uniform_machine(3));
+  Simulator(three.problem).critical_chain(on({0, 2, 1, 1, 0}).device_of_op, {}, chain);
+  EXPECT_EQ(chain, (std::vector<OpId>{3, 2, 0}));
+}
+
 TEST(ASimulator, MovesATensorOncePerDestination) {
   // One tensor of op 0 is read by ops 1 and 2, both on device 1: one transfer of 10 s, then 1 + 1 s of work.
   GraphBuilder builder("test");
