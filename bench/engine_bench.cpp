@@ -3,9 +3,8 @@
 //
 //   build/release/bin/engine_bench
 //
-// Items per second are ops per second; the labels have the time per op. `ours/…/…_first` includes laying out the
-// placement. StarPU's tasks are used up by a run, so it is measured twice: submission and execution, and execution
-// alone (submitted while paused).
+// Items per second are ops per second. `ours_first/…` includes laying out the placement. StarPU's tasks are used up by a
+// run, so it is measured twice: submission and execution, and execution alone (submitted while paused).
 #include <memory>
 
 #include "bench/bench_main.h"
@@ -73,11 +72,7 @@ struct Workload {
   std::vector<DeviceId> device_of_op;
 };
 
-void report(benchmark::State& state) {
-  state.SetItemsProcessed(state.iterations() * kOps);
-  state.counters["ns_per_op"] =
-      benchmark::Counter(1e-9 * kOps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-}
+void report(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * kOps); }
 
 class NoKernels final : public Kernels {
   void run(OpId, DeviceId, const OpBuffers&) override {}

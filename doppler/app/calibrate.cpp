@@ -68,31 +68,46 @@ std::vector<LoadedModel> standard_graphs(DeviceId devices) {
 // Times of one graph under placements at random: every device computes and every link is used.
 void observe(const Study& study, const CalibrateOptions& options, Calibration& calibration, ProgressLine& progress) {
   if (study.graph().unitless())
-    throw InputError(fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes",
-                                 study.path()));
+    throw InputError(
+        fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes", study.path()));
   Rig rig(study, options.rig, options.seed);
-  Rng rng(options.seed);
-  for (unsigned i = 0; i < options.placements; ++i) {
+  Rng rng(mix(options.seed, 1));  // others than those of validate
+  unsigned infeasible = 0;
+  for (unsigned i = 0; i < options.placements && !interrupt_flag()->load(); ++i) {
     const Placement placement = random_placement(study.problem(), rng);
-    rig.engine().run(placement);  // buffers and caches
-    for (unsigned run = 0; run < options.repeat; ++run) {
-      rig.engine().run(placement);
-      calibration.add(study.problem(), rig.engine().timeline());
+    try {
+      rig.engine().run(placement);  // buffers and caches
+      for (unsigned run = 0; run < options.repeat; ++run) {
+        rig.engine().run(placement);
+        calibration.add(study.problem(), rig.engine().timeline());
+      }
+    } catch (const InfeasibleError&) {
+      if (++infeasible == options.placements) throw;
+    } catch (const RunCancelled&) {
+      break;
     }
     progress.show_text("calibrate", fmt::format("{}: placement {} of {}", study.path(), i + 1, options.placements));
   }
 }
 
-std::string describe(const Calibration& calibration, const Machine& machine, bool emulated) {
-  if (emulated)
-    return fmt::format("ops take {} and transfers {} longer than modelled\n",
-                       format_seconds(machine.device(0).overhead),
-                       machine.device_count() > 1 ? format_seconds(machine.link(0, 1).latency) : "-");
-  Table table({{"kind", Table::Align::left}, {"dtype", Table::Align::left}, {"shapes"}, {"runs"}, {"GFLOP/s"}, {"GB/s"}, {"spread"}});
+std::string describe(const Calibration& calibration, const Machine& base, const Machine& machine, bool emulated) {
+  if (emulated) {
+    const Seconds op = machine.device(0).overhead - base.device(0).overhead;
+    if (machine.device_count() == 1) return fmt::format("ops take {} longer than modelled\n", format_seconds(op));
+    return fmt::format("ops take {} and transfers {} longer than modelled\n", format_seconds(op),
+                       format_seconds(machine.link(0, 1).latency - base.link(0, 1).latency));
+  }
+  Table table({{"kind", Table::Align::left},
+               {"dtype", Table::Align::left},
+               {"shapes"},
+               {"runs"},
+               {"GFLOP/s"},
+               {"GB/s"},
+               {"spread"}});
   for (const Calibration::Kind& kind : calibration.kinds())
     table.add_row({kind.kind, kind.dtype, fmt::to_string(kind.shapes), fmt::to_string(kind.samples),
-                   fmt::format("{:.2f}", kind.flops_per_second / 1e9), fmt::format("{:.2f}", kind.bytes_per_second / 1e9),
-                   fmt::format("{:.0f} %", 100 * kind.spread)});
+                   fmt::format("{:.2f}", kind.flops_per_second / 1e9),
+                   fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread)});
   std::string text = table.text();
   if (machine.device_count() > 1)
     text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers)\n", format_seconds(machine.link(0, 1).latency),
@@ -106,6 +121,8 @@ void run_calibrate(const CalibrateOptions& options) {
     throw InputError("calibrate: no machine; required --machine, the one to emulate");
   if (options.placements == 0 || options.repeat == 0)
     throw InputError("--placements, --repeat: found 0; required at least 1");
+  if (options.count > 0 && !options.machine.empty())
+    throw InputError("calibrate: found --count and --machine; required one of them");
   const DeviceId count = options.count > 0 ? options.count : usable_cores();
   const Machine base = emulated || !options.machine.empty() ? load_machine(options.machine) : bare_machine(count);
   Calibration calibration(base, emulated);
@@ -120,7 +137,7 @@ void run_calibrate(const CalibrateOptions& options) {
     observe(Study(path, load_graph(path, options), base, options), options, calibration, progress);
   const Machine machine = calibration.machine(emulated ? base.name() + ", emulated" : base.name());
   write_file_atomically(options.output, machine_to_json(machine));
-  if (options.output != "-") print_text(options, describe(calibration, machine, emulated));
+  if (options.output != "-") print_text(options, describe(calibration, base, machine, emulated));
 }
 
 }  // namespace
@@ -135,7 +152,9 @@ void add_calibrate(CLI::App& command) {
       ->check(whole_number())
       ->capture_default_str();
   add_rig_flags(*verb, options->rig);
-  verb->add_option("--placements", options->placements, "Random placements per graph")->check(whole_number())->capture_default_str();
+  verb->add_option("--placements", options->placements, "Random placements per graph")
+      ->check(whole_number())
+      ->capture_default_str();
   verb->add_option("--repeat", options->repeat, "Runs of each")->check(whole_number())->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the machine file goes; - is standard output")
       ->type_name("FILE")

@@ -49,11 +49,12 @@ void add_rig_flags(CLI::App& verb, RigOptions& options) {
       ->capture_default_str();
   verb.add_option("--time-scale", options.time_scale,
                   "Emulated: real seconds per modelled second or unit; 0: 1, or half a second per run without a unit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   verb.add_option("--slowdown", options.slowdown, "Emulated: device=factor, this device takes longer than modelled");
   verb.add_option("--input", options.inputs, "name=file.npy, the value of an input; the others are generated");
-  verb.add_flag("--deterministic", options.deterministic, "Add up partial results in a fixed order: same bits every run");
+  verb.add_flag("--deterministic", options.deterministic,
+                "Add up partial results in a fixed order: same bits every run");
   verb.add_option("--stall-after", options.stall_after, "Give up if no op ends for this long")->capture_default_str();
 }
 
@@ -91,6 +92,13 @@ Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
     emulated_->slow_down(study.machine().device_by_name(name), value);
   }
   engine_ = std::make_unique<Engine>(study.problem(), *emulated_, engine);
+}
+
+// A kernel that never returned is still reading them.
+Rig::~Rig() {
+  if (engine_ == nullptr || !engine_->lost()) return;
+  static_cast<void>(kernels_.release());
+  static_cast<void>(emulated_.release());
 }
 
 void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint64_t seed) {

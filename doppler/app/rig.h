@@ -28,6 +28,7 @@ class Rig {
  public:
   // Throws InputError if the graph carries no program to run on cpu devices, or an input file does not fit.
   Rig(const Study& study, const RigOptions& options, std::uint64_t seed);
+  ~Rig();
 
   Engine& engine() { return *engine_; }
   // One of them; the other is null.

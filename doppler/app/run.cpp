@@ -30,7 +30,8 @@ struct Measurement {
   std::vector<Seconds> times;
   Timeline timeline;  // of the last run
   Seconds predicted = 0;
-  std::optional<Seconds> one_device;  // median; none if one cannot hold the graph
+  std::optional<Seconds> one_device;  // median; none if one cannot hold the graph, or if interrupted
+  bool interrupted = false;
 
   Seconds typical() const { return median(times); }
 };
@@ -52,7 +53,8 @@ std::optional<Seconds> time_on_one_device(const Study& study, Engine& engine, co
 }
 
 // Ctrl-C keeps the runs that have ended.
-Measurement take_measurement(const Study& study, Engine& engine, const Placement& placement, const RunOptions& options) {
+Measurement take_measurement(const Study& study, Engine& engine, const Placement& placement,
+                             const RunOptions& options) {
   Measurement result;
   result.predicted = Simulator(study.problem()).makespan(placement);
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
@@ -60,17 +62,26 @@ Measurement take_measurement(const Study& study, Engine& engine, const Placement
     for (unsigned i = 0; i < options.warmup + options.repeat; ++i) {
       const Seconds time = engine.run(placement);
       if (i >= options.warmup) result.times.push_back(time), result.timeline = engine.timeline();
-      progress.show_text("run", fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat, study.show_time(time)));
+      progress.show_text("run",
+                         fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat, study.show_time(time)));
     }
     result.one_device = time_on_one_device(study, engine, options);
   } catch (const RunCancelled&) {
-    if (result.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was measured");
+    result.interrupted = true;
+    if (result.times.empty()) throw InputError("run: interrupted before a run had ended; nothing was measured");
   }
   return result;
 }
 
 std::string device_times(const Study& study, const Timeline& timeline) {
-  Table table({{"device", Table::Align::left}, {"ops"}, {"busy"}, {"data"}, {"channel"}, {"memory"}, {"done"}, {"peak memory"}});
+  Table table({{"device", Table::Align::left},
+               {"ops"},
+               {"busy"},
+               {"data"},
+               {"channel"},
+               {"memory"},
+               {"done"},
+               {"peak memory"}});
   const std::vector<DeviceTime> times = account_time(study.problem(), timeline);
   const std::vector<DeviceUse> uses = device_uses(timeline, study.machine());
   for (DeviceId device = 0; device < study.machine().device_count(); ++device) {
@@ -85,28 +96,24 @@ std::string device_times(const Study& study, const Timeline& timeline) {
 
 std::string describe(const Study& study, const Measurement& measured, const RunOptions& options) {
   const Seconds typical = measured.typical();
-  std::string text =
-      fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", study.show_time(typical),
-                  measured.times.size(), study.show_time(quantile(measured.times, 0.1)),
-                  study.show_time(quantile(measured.times, 0.9)));
+  std::string text = fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", study.show_time(typical),
+                                 measured.times.size(), study.show_time(quantile(measured.times, 0.1)),
+                                 study.show_time(quantile(measured.times, 0.9)));
   text += fmt::format("predicted   {}  ({:+.1f} %)\n", study.show_time(measured.predicted),
                       100 * (measured.predicted / typical - 1));
   if (measured.one_device)
     text += fmt::format("one device  {}  (speed-up {:.2f})\n", study.show_time(*measured.one_device),
                         *measured.one_device / typical);
-  else
+  else if (!measured.interrupted)
     text += "one device  cannot hold the graph\n";
   if (options.rig.devices == "emulated") text += "devices     emulated: ops take their modelled time\n";
   return text + "\n" + device_times(study, measured.timeline);
 }
 
 std::string to_json(const Study& study, const Measurement& measured, const RunOptions& options) {
-  nlohmann::ordered_json result = {{"graph", study.path()},
-                                   {"machine", study.machine().name()},
-                                   {"devices", options.rig.devices},
-                                   {"measured", measured.typical()},
-                                   {"times", measured.times},
-                                   {"predicted", measured.predicted}};
+  nlohmann::ordered_json result = {{"graph", study.path()},          {"machine", study.machine().name()},
+                                   {"devices", options.rig.devices}, {"measured", measured.typical()},
+                                   {"times", measured.times},        {"predicted", measured.predicted}};
   if (measured.one_device) {
     result["one_device"] = *measured.one_device;
     result["speed_up"] = *measured.one_device / measured.typical();
@@ -122,21 +129,29 @@ std::string to_json(const Study& study, const Measurement& measured, const RunOp
 
 // One more run, which also keeps its results: a file per output and per value that an update computes.
 void write_results(Rig& rig, const Placement& placement, const std::string& directory) {
-  if (rig.kernels() == nullptr) throw InputError("--output: required --devices cpu, emulated devices compute nothing");
   rig.kernels()->keep_results(true);
   rig.engine().run(placement);
-  std::filesystem::create_directories(directory);
-  for (const auto& [id, array] : rig.kernels()->results())
-    write_file_atomically(fmt::format("{}/{}.npy", directory, rig.program().node(id).name), to_npy(array));
+  for (const auto& [id, array] : rig.kernels()->results()) {
+    std::string name = rig.program().node(id).name;
+    std::replace(name.begin(), name.end(), '/', '_');
+    write_file_atomically(fmt::format("{}/{}.npy", directory, name), to_npy(array));
+  }
 }
 
 void run_verb(const RunOptions& options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
+  if (!options.output.empty()) {
+    if (options.rig.devices != "cpu") throw InputError("--output: required --devices cpu, others compute nothing");
+    std::error_code failed;
+    std::filesystem::create_directories(options.output, failed);
+    if (failed)
+      throw InputError(fmt::format("--output: '{}': {}; required a directory", options.output, failed.message()));
+  }
   const Study study(options.graph, options);
   const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "running");
   Rig rig(study, options.rig, options.seed);
   const Measurement measured = take_measurement(study, rig.engine(), placement, options);
-  if (!options.output.empty()) write_results(rig, placement, options.output);
+  if (!options.output.empty() && !measured.interrupted) write_results(rig, placement, options.output);
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(measured.timeline, study.graph(), study.machine()));
   write_json_if_asked(options, to_json(study, measured, options));
@@ -148,14 +163,16 @@ void run_verb(const RunOptions& options) {
 void add_run(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("run", "Execute a placement for real and time it");
   auto options = std::make_shared<RunOptions>();
-  verb->add_option("graph", options->graph, "A graph with its program (doppler generate, lower) or, emulated, any graph")
+  verb->add_option("graph", options->graph,
+                   "A graph with its program (doppler generate, lower) or, emulated, any graph")
       ->required();
   verb->add_option("placement", options->placement, "A placement file, as 'doppler place -o' writes")->required();
   add_machine_flag(*verb, *options, true);
   add_rig_flags(*verb, options->rig);
   verb->add_option("--repeat", options->repeat, "Runs that count")->check(whole_number())->capture_default_str();
   verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
-  verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")->type_name("FILE");
+  verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE");
   verb->add_option("--output", options->output, "A directory for the program's results, as .npy")->type_name("DIR");
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);

@@ -62,20 +62,28 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
   Simulator simulator(study.problem());
   ProgressLine progress(options.quiet, path, study.graph().unitless());
   std::vector<Sample> samples;
-  try {
-    for (VariedPlacement& varied : varied_placements(study.problem(), policy, options.placements, options.seed)) {
+  for (VariedPlacement& varied : varied_placements(study.problem(), policy, options.placements, options.seed)) {
+    try {
       const Seconds measured = median(measure(rig.engine(), varied.placement, options.warmup, options.repeat));
       samples.push_back({std::move(varied.origin), simulator.makespan(varied.placement), measured});
       progress.show_text("validate", fmt::format("{} of {}", samples.size(), options.placements));
+    } catch (const InfeasibleError&) {  // a random one may not fit
+    } catch (const RunCancelled&) {
+      break;
     }
-  } catch (const RunCancelled&) {
-    if (samples.size() < 2) throw InputError("validate: interrupted before two placements were measured");
   }
-  return judge(path, std::move(samples));
+  return samples.size() < 2 ? Validity{path, {}} : judge(path, std::move(samples));
 }
 
 std::string describe(const std::vector<Validity>& results) {
-  Table table({{"graph", Table::Align::left}, {"placements"}, {"Pearson"}, {"Spearman"}, {"mean error"}, {"bias"}, {"fastest"}, {"slowest"}});
+  Table table({{"graph", Table::Align::left},
+               {"placements"},
+               {"Pearson"},
+               {"Spearman"},
+               {"mean error"},
+               {"bias"},
+               {"fastest"},
+               {"slowest"}});
   for (const Validity& result : results) {
     std::vector<double> measured;
     for (const Sample& sample : result.samples) measured.push_back(sample.measured);
@@ -126,8 +134,13 @@ void run_validate(const ValidateOptions& options) {
   std::vector<Validity> results;
   for (const std::string& path : options.graphs) {
     if (interrupt_flag()->load()) break;
-    results.push_back(validate(path, options, *policy));
+    Validity result = validate(path, options, *policy);
+    if (!result.samples.empty())
+      results.push_back(std::move(result));
+    else if (!interrupt_flag()->load())
+      throw InputError(fmt::format("{}: found fewer than two placements that differ and fit; required two", path));
   }
+  if (results.empty()) throw InputError("validate: interrupted before two placements were measured");
   if (!options.plot.empty()) write_file_atomically(options.plot, plot_to_svg(scatter(results)));
   write_json_if_asked(options, to_json(results));
   print_text(options, describe(results));
@@ -142,15 +155,19 @@ void add_validate(CLI::App& command) {
   add_machine_flag(*verb, *options, true);
   add_rig_flags(*verb, options->rig);
   add_policy_flags(*verb, options->policy);
-  verb->add_option("--placements", options->placements, "Per graph: random, classical and learned ones")->capture_default_str();
-  verb->add_option("--repeat", options->repeat, "Runs of each, of which the median counts")->check(whole_number())->capture_default_str();
+  verb->add_option("--placements", options->placements, "Per graph: random, classical and learned ones")
+      ->capture_default_str();
+  verb->add_option("--repeat", options->repeat, "Runs of each, of which the median counts")
+      ->check(whole_number())
+      ->capture_default_str();
   verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
   verb->add_option("--plot", options->plot, "Scatter of measured against predicted, as SVG")->type_name("FILE");
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
   verb->footer(
-      "Example:\n  doppler calibrate g.json -o box.json\n  doppler validate g.json --machine box.json --plot scatter.svg");
+      "Example:\n  doppler calibrate g.json -o box.json\n  doppler validate g.json --machine box.json --plot "
+      "scatter.svg");
   verb->callback([options] { run_validate(*options); });
 }
 

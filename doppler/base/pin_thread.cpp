@@ -1,10 +1,9 @@
 #include "doppler/base/pin_thread.h"
 
+#include <algorithm>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
-
-#include <algorithm>
 
 namespace doppler {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace doppler {
 namespace {
@@ -26,7 +27,10 @@ Bytes Arena::class_bytes(std::size_t size_class) {
 bool Arena::reserve(Bytes bytes) {
   const std::lock_guard lock(mutex_);
   const Bytes used = this->used() + bytes;
-  if (capacity_ > 0 && used > capacity_) return false;
+  if (capacity_ > 0 && used > capacity_) {
+    wanted_ = true;
+    return false;
+  }
   used_.store(used, std::memory_order_relaxed);
   peak_ = std::max(peak_, used);
   return true;
@@ -47,12 +51,13 @@ std::byte* Arena::take(Bytes bytes) {
   return data;
 }
 
-void Arena::release(std::byte* data, Bytes bytes) {
-  if (bytes == 0) return;
+bool Arena::release(std::byte* data, Bytes bytes) {
+  if (bytes == 0) return false;
   const std::lock_guard lock(mutex_);
   used_.store(used() - bytes, std::memory_order_relaxed);
   if (backed_) free_[size_class(bytes)].push_back(data);
   releases_.fetch_add(1, std::memory_order_seq_cst);
+  return std::exchange(wanted_, false);
 }
 
 bool Arena::start(Bytes parameters) {
@@ -60,6 +65,7 @@ bool Arena::start(Bytes parameters) {
   for (const auto& [block, index] : blocks_) free_[index].push_back(block.get());
   used_.store(parameters, std::memory_order_relaxed);
   peak_ = parameters;
+  wanted_ = false;
   return capacity_ == 0 || parameters <= capacity_;
 }
 

@@ -12,7 +12,8 @@
 namespace doppler {
 
 // The memory of one device: a capacity that is never exceeded, and buffers of a few dozen sizes that are used again, so
-// that a run allocates nothing once the buffers exist. Its worker and its courier share it, so it has a lock of its own.
+// that a run allocates nothing once the buffers exist. Its worker and its courier share it, so it has a lock of its
+// own.
 class Arena {
  public:
   // `capacity` 0: unlimited. Without `backed` it only counts: emulated devices have no memory of their own.
@@ -22,7 +23,8 @@ class Arena {
   bool reserve(Bytes bytes);
   // A buffer within what was reserved; null for no bytes, or if the memory is only counted.
   std::byte* take(Bytes bytes);
-  void release(std::byte* data, Bytes bytes);
+  // True: somebody did not get what he wanted since the last time this was true.
+  bool release(std::byte* data, Bytes bytes);
 
   // Forgets all buffers in use, after a run that failed, and takes `bytes` for parameters. False: they do not fit.
   bool start(Bytes parameters);
@@ -45,10 +47,11 @@ class Arena {
   Bytes capacity_;
   bool backed_;
   std::mutex mutex_;
-  std::array<std::vector<std::byte*>, 256> free_;  // by size class
+  std::array<std::vector<std::byte*>, 256> free_;      // by size class
   std::vector<std::pair<Block, std::size_t>> blocks_;  // all there are, with their class
   std::atomic<Bytes> used_{0};
   Bytes peak_ = 0;
+  bool wanted_ = false;  // a reservation has failed
   std::atomic<std::uint64_t> releases_{0};
 };
 

@@ -39,20 +39,28 @@ void Calibration::add(const Problem& problem, const Timeline& timeline) {
   add_transfers(problem, timeline);
 }
 
-// A transfer has arrived for good when its device can use it. If that was idle and waited for just this tensor, the time
-// until it woke up counts; a busy device looks between two ops, which costs nothing.
+// A transfer has arrived for good when its device can use it: if the device was idle and waited for this one alone (no
+// other input came later), the time until it woke up counts. A busy device looks between two ops, which costs nothing.
+// On cpu devices it has begun when its producer had ended and the courier was free, not when the courier woke up.
 void Calibration::add_transfers(const Problem& problem, const Timeline& timeline) {
   const std::vector<Run> runs = runs_by_op(problem, timeline);
+  std::vector<Seconds> last_arrival(problem.op_count(), 0);  // by op: of its inputs from other devices
+  for (const Timeline::Transfer& transfer : timeline.transfers)
+    for (const OpId consumer : problem.graph().consumers(transfer.tensor))
+      if (runs[consumer].execution->device == transfer.dst)
+        last_arrival[consumer] = std::max(last_arrival[consumer], transfer.end);
+  std::vector<Seconds> courier_free(problem.device_count(), 0);
   for (const Timeline::Transfer& transfer : timeline.transfers) {
+    const Seconds begin = emulated_ ? transfer.start : std::max(transfer.queued, courier_free[transfer.dst]);
+    courier_free[transfer.dst] = transfer.end;
     Seconds arrived = transfer.end;
     for (const OpId consumer : problem.graph().consumers(transfer.tensor)) {
       const Run& run = runs[consumer];
-      if (run.execution->device != transfer.dst || run.execution->ready <= run.free_since) continue;
-      const Seconds delay = run.execution->ready - transfer.end;
-      constexpr Seconds kLongestWakeUp = 1e-3;  // beyond that it waited for something else
-      if (delay > 0 && delay < kLongestWakeUp) arrived = std::max(arrived, run.execution->ready);
+      if (run.execution->device == transfer.dst && run.execution->ready > run.free_since &&
+          last_arrival[consumer] == transfer.end)
+        arrived = std::max(arrived, run.execution->ready);
     }
-    Seconds time = arrived - transfer.start;
+    Seconds time = arrived - begin;
     if (emulated_) time -= problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
     transfers_.push_back({problem.graph().bytes(transfer.tensor), time});
   }
@@ -75,12 +83,15 @@ Machine Calibration::machine(const std::string& name) const {
 
 void Calibration::describe_ops(Device& device) const {
   if (emulated_) {
-    device.overhead += std::max(0.0, median(excess_));
+    const Seconds excess = std::max(0.0, median(excess_));
+    device.overhead += excess;
+    for (Measured& op : device.measured) op.seconds += excess;  // overhead is not added to these
     return;
   }
   device.measured.clear();
   device.rates.clear();
   device.overhead = 0;  // part of what was measured
+  device.slowdown = 1;
   device.memory_bytes_per_second = 0;
   for (const auto& [shape, times] : ops_) {
     const auto& [kind, dtype, flops, read, written] = shape;

@@ -64,7 +64,7 @@ class EmulatedCourier final : public Courier {
   Ticks duration(std::uint32_t id) const;
 
   std::uint64_t runs_ = 0;
-  std::vector<Due> due_;                         // a heap
+  std::vector<Due> due_;                          // a heap
   std::vector<std::vector<Ticks>> channel_free_;  // by src × devices + dst; empty: links are free
 };
 

@@ -1,10 +1,10 @@
 #include "doppler/engine/emulated_kernels.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <time.h>
 
 #include "doppler/base/rng.h"
 
@@ -41,8 +41,8 @@ void EmulatedKernels::start() {
 void EmulatedKernels::run(OpId op, DeviceId device, const OpBuffers&) {
   const auto begin = std::chrono::steady_clock::now();
   const Seconds modelled = problem_.costs().op_time(op, device) * time_scale_;
-  const double seconds = modelled * slowdown_[device].load(std::memory_order_relaxed) *
-                         noise_factor(problem_.rules(), runs_, op);
+  const double seconds =
+      modelled * slowdown_[device].load(std::memory_order_relaxed) * noise_factor(problem_.rules(), runs_, op);
   if (seconds <= 0) return;
   const auto end = begin + std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
   while (!cancelled_.load(std::memory_order_relaxed)) {

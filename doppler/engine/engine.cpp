@@ -13,8 +13,8 @@
 
 namespace doppler {
 
-// The threads and what they share. Held by the engine and by every thread, so that a kernel that never returns finds its
-// memory in place.
+// The threads and what they share. Held by the engine and by every thread, so that a kernel that never returns finds
+// its buffers in place.
 class Engine::Crew : public std::enable_shared_from_this<Crew> {
  public:
   Crew(const Problem& problem, Kernels& kernels, const EngineOptions& options) : run_(problem, kernels, options) {
@@ -28,8 +28,13 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
   }
 
   void hire() {
-    for (unsigned i = 0; i < run_.thread_count(); ++i)
-      threads_.emplace_back([crew = shared_from_this(), i] { crew->thread_main(i); });
+    try {
+      for (unsigned i = 0; i < run_.thread_count(); ++i)
+        threads_.emplace_back([crew = shared_from_this(), i] { crew->thread_main(i); });
+    } catch (...) {
+      dismiss();  // those that could be made
+      throw;
+    }
   }
   void dismiss() {
     quit_.store(true);
@@ -38,9 +43,11 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
     for (std::thread& thread : threads_) lost_ ? thread.detach() : thread.join();
   }
 
+  bool lost() const { return lost_; }
+
   Seconds execute(const Placement& placement) {
     if (lost_) throw InternalError("engine: a kernel of an earlier run never returned; required a new engine");
-    timed_ = false;
+    timed_ = stalled_ = false;
     run_.prepare(placement);
     for (Worker& worker : workers_) worker.prepare();
     for (const auto& courier : couriers_) courier->prepare();
@@ -131,8 +138,9 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
     } catch (const std::exception& error) {
       const OpId op = worker.current();
       if (op == Worker::kNoOp) throw;  // not a kernel's
-      throw InternalError(fmt::format("op '{}' on device '{}': {}", run_.graph.name(op),
-                                      run_.problem.machine().device(worker.device()).name, error.what()));
+      throw InternalError(describe(op, worker.device(), error.what()));
+    } catch (...) {
+      throw InternalError(describe(worker.current(), worker.device(), "an exception that is no std::exception"));
     }
     if (run_.unfinished.fetch_sub(1) == 1) {
       const std::lock_guard lock(mutex_);
@@ -142,9 +150,28 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
     }
   }
 
+  std::string describe(OpId op, DeviceId device, const char* what) const {
+    return fmt::format("op '{}' on device '{}': {}", run_.graph.name(op), run_.problem.machine().device(device).name,
+                       what);
+  }
+
+  // An emulated op or transfer may take longer than anybody would wait for a real one.
+  Seconds patience() const {
+    if (!run_.emulated()) return run_.options.stall_after;
+    const Costs& costs = run_.problem.costs();
+    Seconds longest = 0;
+    for (const Routes::Transfer& move : run_.routes.transfers())
+      longest = std::max(longest, costs.transfer_time(move.tensor, move.src, move.dst));
+    for (OpId op = 0; op < run_.graph.op_count(); ++op)
+      longest = std::max(longest, costs.op_time(op, run_.routes.device(op)));
+    constexpr double kNoiseAndSlowdown = 10;
+    return run_.options.stall_after + kNoiseAndSlowdown * longest * run_.options.time_scale;
+  }
+
   // Until the workers are done, or have been stopped, or must be.
   void watch() {
     constexpr auto kLook = std::chrono::milliseconds(50);
+    const Seconds limit = patience();
     std::uint64_t progress = 0;
     auto since = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
@@ -156,17 +183,20 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
       std::uint64_t executed = 0;
       for (const Worker& worker : workers_) executed += worker.executed();
       if (executed != progress) progress = executed, since = now;
-      if (std::chrono::duration<double>(now - since).count() > run_.options.stall_after)
+      if (std::chrono::duration<double>(now - since).count() > limit) {
+        stalled_ = true;
         run_.fail(std::make_exception_ptr(InternalError(describe_stall(run_, workers_))));
+      }
     }
   }
 
-  // A kernel that does not return within the grace time is given up with its thread.
+  // After a stall a kernel that does not return within the grace time is given up with its thread; otherwise it will
+  // return.
   void wait_for_all() {
     constexpr auto kGrace = std::chrono::seconds(2);
     std::unique_lock lock(mutex_);
     const auto all = [this] { return done_ == run_.thread_count(); };
-    if (run_.error) {
+    if (stalled_) {
       lost_ = !changed_.wait_for(lock, kGrace, all);
     } else {
       changed_.wait(lock, all);
@@ -183,7 +213,7 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
   std::mutex mutex_;
   std::condition_variable changed_;
   unsigned done_ = 0;  // threads that have left the run
-  bool lost_ = false, timed_ = false;
+  bool stalled_ = false, lost_ = false, timed_ = false;
 };
 
 Engine::Engine(const Problem& problem, Kernels& kernels, EngineOptions options)
@@ -193,6 +223,7 @@ Engine::Engine(const Problem& problem, Kernels& kernels, EngineOptions options)
 
 Engine::~Engine() { crew_->dismiss(); }
 
+bool Engine::lost() const { return crew_->lost(); }
 Seconds Engine::run(const Placement& placement) { return crew_->execute(placement); }
 Timeline Engine::timeline() const { return crew_->timeline(); }
 

@@ -28,9 +28,9 @@ struct RunCancelled : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Executes placements of one problem for real, asynchronously and work-conserving, by the rules of the problem: a worker
-// thread per device, couriers that copy tensors between the devices' memories beside them, and no lock or queue that all
-// share. docs/engine.md has the whole story.
+// Executes placements of one problem for real, asynchronously and work-conserving, by the rules of the problem: a
+// worker thread per device, couriers that copy tensors between the devices' memories beside them, and no lock or queue
+// that all share. docs/engine.md has the whole story.
 //
 // Differences to the simulator, which follows the same rules: times are real; an op that does not fit in memory waits
 // instead of making the run infeasible. One run at a time. Devices need exactly one slot.
@@ -43,11 +43,12 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Runs every op once; the makespan. Throws what a kernel threw, as InternalError with the op's name;
-  // InfeasibleError if memory does not suffice; InternalError with a report if nothing moves any more. A kernel
-  // that never returns keeps its thread; the engine refuses further runs then.
+  // InfeasibleError if memory does not suffice; InternalError with a report if nothing moves any more; RunCancelled.
   Seconds run(const Placement& placement);
-  // Of the last run that succeeded.
+  // Of the last run, if it succeeded.
   Timeline timeline() const;
+  // A kernel never returned and keeps its thread: the engine refuses further runs, and the kernels must not be destroyed.
+  bool lost() const;
 
  private:
   class Crew;

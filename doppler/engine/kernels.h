@@ -22,7 +22,8 @@ class Kernels {
   // Runs the op to its end on the calling thread. An exception cancels the run.
   virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
 
-  // A run begins; ops that are running should end soon, nobody waits for their results. From any thread.
+  // A run begins; it is over, or cancelled: then ops that are still running should end soon, nobody waits for their
+  // results. From any thread.
   virtual void start() {}
   virtual void cancel() {}
 

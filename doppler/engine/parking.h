@@ -7,8 +7,8 @@
 namespace doppler {
 
 // Where threads sleep that have nothing to do. Whoever publishes something for a thread wakes it afterwards; a thread
-// that is about to sleep looks once more. Both sides are sequentially consistent, so that one of them sees the other and
-// no wake-up is lost.
+// that is about to sleep looks once more. Both sides are sequentially consistent, so that one of them sees the other
+// and no wake-up is lost.
 //
 // The last thread to lie down knows that nobody is left to wake the others: a deadlock is found at once and for
 // certain, not by waiting. Internal to doppler/engine.
@@ -48,9 +48,14 @@ class Parking {
   // After publishing what the thread may be waiting for.
   void wake(unsigned thread) {
     std::atomic<std::uint32_t>& parked = places_[thread].parked;
-    if (parked.load(std::memory_order_seq_cst) == 0 || parked.exchange(0, std::memory_order_seq_cst) == 0) return;
+    if (parked.load(std::memory_order_seq_cst) == 0) return;
+    // Counted as awake before it can wake up, so that the count is never above the truth; undone if somebody else was
+    // first or it got up by itself.
     asleep_.fetch_sub(1);
-    rouse(parked);
+    if (parked.exchange(0, std::memory_order_seq_cst) == 0)
+      asleep_.fetch_add(1);
+    else
+      rouse(parked);
   }
   void wake_all() {
     for (unsigned i = 0; i < threads_; ++i) wake(i);
@@ -70,7 +75,8 @@ class Parking {
   };
   unsigned threads_;
   std::unique_ptr<Place[]> places_;
-  // Below its true value by one for each thread that was woken before it had counted itself; never above.
+  // Below its true value by one for each thread that is being woken or was woken before it had counted itself; never
+  // above.
   alignas(64) std::atomic<std::int32_t> asleep_{0};
 };
 

@@ -72,6 +72,12 @@ std::optional<OpId> ReadyQueue::pop() {
 }
 
 void ReadyQueue::put_back(OpId op) {
+  if (discipline_ == Discipline::fifo) {
+    first_ = (first_ == 0 ? waiting_.size() : first_) - 1;
+    waiting_[first_] = op;
+    ++count_;
+    return;
+  }
   if (discipline_ == Discipline::ordered) next_ = place_[op];
   push(op);
 }

@@ -25,13 +25,13 @@ class ReadyQueue {
  private:
   Discipline discipline_ = Discipline::fifo;
   Rng rng_{0};
-  std::vector<OpId> by_rank_;           // the device's ops; priority and ordered
-  std::vector<std::uint32_t> place_;    // by op: its index in by_rank_
-  RankSet ranks_{0};                    // priority: the ready ones
-  std::vector<char> is_ready_;          // ordered, by place
-  std::size_t next_ = 0;                // ordered: the place of the op to run next
-  std::vector<OpId> waiting_;           // fifo: a ring; random: a bag
-  std::size_t first_ = 0, count_ = 0;   // fifo
+  std::vector<OpId> by_rank_;          // the device's ops; priority and ordered
+  std::vector<std::uint32_t> place_;   // by op: its index in by_rank_
+  RankSet ranks_{0};                   // priority: the ready ones
+  std::vector<char> is_ready_;         // ordered, by place
+  std::size_t next_ = 0;               // ordered: the place of the op to run next
+  std::vector<OpId> waiting_;          // fifo: a ring; random: a bag
+  std::size_t first_ = 0, count_ = 0;  // fifo
 };
 
 }  // namespace doppler

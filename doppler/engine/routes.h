@@ -9,8 +9,8 @@
 namespace doppler {
 
 // A placement laid out for execution: who on which device reads each tensor, which copies that takes, and in which
-// buffer each op finds its inputs. Buffers 0 … tensors-1 are the tensors where they were made, buffer tensors + k is the
-// copy that transfer k makes. Internal to doppler/engine.
+// buffer each op finds its inputs. Buffers 0 … tensors-1 are the tensors where they were made, buffer tensors + k is
+// the copy that transfer k makes. Internal to doppler/engine.
 class Routes {
  public:
   struct Consumer {
@@ -41,6 +41,7 @@ class Routes {
   std::uint32_t last_transfer(TensorId tensor) const { return transfer_begin_[tensor + 1]; }
   std::uint32_t transfer_count() const { return static_cast<std::uint32_t>(transfers_.size()); }
   const Transfer& transfer(std::uint32_t id) const { return transfers_[id]; }
+  std::span<const Transfer> transfers() const { return transfers_; }
   std::span<const Consumer> consumers(const Transfer& transfer) const {
     return {consumers_.data() + transfer.first, consumers_.data() + transfer.last};
   }

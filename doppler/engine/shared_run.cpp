@@ -24,8 +24,9 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
   for (DeviceId device = 0; device < devices; ++device) {
     const Device& made = problem.machine().device(device);
     if (made.slots != 1)
-      throw InputError(fmt::format("machine '{}': device '{}' has {} slots; required 1, the engine runs one op at a time",
-                                   problem.machine().name(), made.name, made.slots));
+      throw InputError(
+          fmt::format("machine '{}': device '{}' has {} slots; required 1, an engine runs one op at a time",
+                      problem.machine().name(), made.name, made.slots));
     arenas.emplace_back(made.memory, !emulated());
   }
   folds.resize(graph.op_count());
@@ -38,10 +39,12 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
 void SharedRun::prepare(const Placement& wanted) {
   if (!laid_out || wanted != placement) {
     verify(problem, wanted);
+    laid_out = false;
     placement = wanted;
     routes.assign(placement.device_of_op);
     rank = placement.priority.empty() ? default_priority(problem.costs()) : placement.priority;
     if (problem.rules().discipline == Discipline::ordered) rank = line_up(graph, rank);
+    if (problem.rules().bulk_synchronous) lay_out_levels();
     laid_out = true;
   }
   for (OpId op = 0; op < graph.op_count(); ++op)
@@ -80,11 +83,19 @@ void SharedRun::prepare(const Placement& wanted) {
   }
 }
 
+void SharedRun::lay_out_levels() {
+  ops_of_level.assign(devices, std::vector<std::vector<OpId>>(levels));
+  for (OpId op = 0; op < graph.op_count(); ++op) ops_of_level[routes.device(op)][depth[op]].push_back(op);
+  arrivals_of_level.assign(devices, std::vector<std::uint32_t>(levels, 0));
+  for (std::uint32_t id = 0; id < routes.transfer_count(); ++id) {
+    const Routes::Transfer& transfer = routes.transfer(id);
+    ++arrivals_of_level[transfer.dst][depth[graph.producer(transfer.tensor)]];
+  }
+}
+
 void SharedRun::release(std::uint32_t buffer, DeviceId device, Bytes bytes) {
   if (buffers[buffer].users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  Arena& arena = arenas[device];
-  arena.release(buffers[buffer].data, bytes);
-  if (arena.capacity() == 0) return;  // then nobody ever waits for memory
+  if (!arenas[device].release(buffers[buffer].data, bytes)) return;  // nobody waits for memory
   parking.wake(device);
   parking.wake(courier_thread(courier_of(device)));
 }

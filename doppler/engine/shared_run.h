@@ -25,6 +25,8 @@ struct SharedRun {
   // Lays out a placement and resets everything. Throws InfeasibleError if the parameters do not fit.
   void prepare(const Placement& placement);
 
+  void lay_out_levels();
+
   Ticks now() const { return (std::chrono::steady_clock::now() - begin).count(); }
   bool emulated() const { return options.devices == EngineOptions::Devices::emulated; }
 
@@ -60,7 +62,9 @@ struct SharedRun {
   std::vector<char> folds;           // by op: takes inputs as they arrive
   std::vector<std::uint32_t> depth;  // by op, if bulk-synchronous
   std::uint32_t levels = 0;
-  std::deque<Arena> arenas;  // by device
+  std::vector<std::vector<std::vector<OpId>>> ops_of_level;   // by device and level, if bulk-synchronous
+  std::vector<std::vector<std::uint32_t>> arrivals_of_level;  // transfers from producers of the level, likewise
+  std::deque<Arena> arenas;                                   // by device
 
   struct Buffer {
     std::byte* data = nullptr;

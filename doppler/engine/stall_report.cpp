@@ -27,10 +27,10 @@ std::string describe_stall(const SharedRun& run, const std::deque<Worker>& worke
   std::string report = fmt::format("run: no op has ended for {}", format_seconds(run.options.stall_after));
   for (DeviceId device = 0; device < run.devices; ++device) {
     const OpId op = workers[device].current();
-    report += fmt::format("; device '{}', {} of {} ops done, {}", device_name(run, device), workers[device].executed(),
-                          run.routes.ops_on(device).size(),
-                          op == Worker::kNoOp ? missing_for(run, device)
-                                              : fmt::format("is running '{}'", run.graph.name(op)));
+    report += fmt::format(
+        "; device '{}', {} of {} ops done, {}", device_name(run, device), workers[device].executed(),
+        run.routes.ops_on(device).size(),
+        op == Worker::kNoOp ? missing_for(run, device) : fmt::format("is running '{}'", run.graph.name(op)));
   }
   return report;
 }
@@ -38,10 +38,11 @@ std::string describe_stall(const SharedRun& run, const std::deque<Worker>& worke
 std::string describe_deadlock(const SharedRun& run, const std::deque<Worker>& workers,
                               const std::vector<std::unique_ptr<Courier>>& couriers) {
   const auto describe = [&](OpId op, DeviceId device, Bytes bytes, const char* what) {
-    return fmt::format("device '{}': {} '{}' needs {}, {} of {} are in use and nothing will free any; required a "
-                       "placement that fits in memory",
-                       device_name(run, device), what, run.graph.name(op), format_bytes(bytes),
-                       format_bytes(run.arenas[device].used()), format_bytes(run.arenas[device].capacity()));
+    return fmt::format(
+        "device '{}': {} '{}' needs {}, {} of {} are in use and nothing will free any; required a "
+        "placement that fits in memory",
+        device_name(run, device), what, run.graph.name(op), format_bytes(bytes),
+        format_bytes(run.arenas[device].used()), format_bytes(run.arenas[device].capacity()));
   };
   for (DeviceId device = 0; device < run.devices; ++device) {
     const OpId op = workers[device].waits_for_memory();

@@ -25,7 +25,8 @@ Worker::Worker(SharedRun& run, DeviceId device)
       arena_(run.arenas[device]),
       inputs_(run.routes.most_inputs()),
       outputs_(run.routes.most_outputs()) {
-  if (std::find(run.folds.begin(), run.folds.end(), 1) == run.folds.end()) return;
+  folds_early_ = arena_.capacity() == 0 && std::find(run.folds.begin(), run.folds.end(), 1) != run.folds.end();
+  if (!folds_early_) return;
   fold_begun_.resize(run.graph.op_count());
   folded_.resize(run.routes.edge_count());
 }
@@ -53,9 +54,7 @@ void Worker::work() {
 void Worker::run_asynchronously() {
   for (const OpId op : run_.routes.ops_on(device_))
     if (run_.pending[op].load(std::memory_order_relaxed) == 0) queue_.push(op);
-  const auto has_work = [this] {
-    return has_mail() || (!deferred_.empty() && arena_.releases() != releases_seen_);
-  };
+  const auto has_work = [this] { return has_mail() || (!deferred_.empty() && arena_.releases() != releases_seen_); };
   while (left_ > 0 && !run_.stopped()) {
     receive();
     if (!run_one() && !fold_one()) rest(has_work);
@@ -65,20 +64,14 @@ void Worker::run_asynchronously() {
 // In a superstep every device runs its ops of one level; when all have ended, their results move; when all have
 // arrived, the next begins.
 void Worker::run_supersteps() {
-  std::vector<std::vector<OpId>> of_level(run_.levels);
-  for (const OpId op : run_.routes.ops_on(device_)) of_level[run_.depth[op]].push_back(op);
-  std::vector<std::uint32_t> arrivals(run_.levels, 0);  // transfers from producers of each level
-  for (std::uint32_t id = 0; id < run_.routes.transfer_count(); ++id) {
-    const Routes::Transfer& transfer = run_.routes.transfer(id);
-    if (transfer.dst == device_) ++arrivals[run_.depth[run_.graph.producer(transfer.tensor)]];
-  }
-  std::uint32_t expected = 0;
+  std::uint32_t expected = 0;  // transfers so far
   for (std::uint32_t level = 0; level < run_.levels && !run_.stopped(); ++level) {
-    run_level(of_level[level]);
+    const std::vector<OpId>& ops = run_.ops_of_level[device_][level];
+    run_level(ops);
     cross_barrier(2 * level + 1);
-    for (const OpId op : of_level[level])
+    for (const OpId op : ops)
       if (!run_.stopped()) send(op);
-    expected += arrivals[level];
+    expected += run_.arrivals_of_level[device_][level];
     while (received_ < expected && !run_.stopped()) {
       receive();
       if (received_ < expected) rest([this] { return has_mail(); });
@@ -98,8 +91,7 @@ void Worker::run_level(std::span<const OpId> ops) {
     }
     if (run_.stopped()) return;
     deferred_.clear();
-    execute(op);
-    deliver_local(op);
+    if (execute(op)) deliver_local(op);
   }
 }
 
@@ -139,7 +131,7 @@ void Worker::arrive(Routes::Consumer consumer) {
   const std::uint32_t left = pending.load(std::memory_order_relaxed) - 1;
   pending.store(left, std::memory_order_relaxed);
   if (left > 0) {
-    if (run_.folds[consumer.op]) foldable_.push_back(consumer);
+    if (folds_early_ && run_.folds[consumer.op]) foldable_.push_back(consumer);
   } else if (!run_.problem.rules().bulk_synchronous) {
     run_.op_records[consumer.op].ready = now_;
     queue_.push(consumer.op);
@@ -151,7 +143,7 @@ bool Worker::run_one() {
   if (!deferred_.empty()) {
     if (const std::uint64_t releases = arena_.releases(); releases != releases_seen_) {
       releases_seen_ = releases;
-      for (const OpId op : deferred_) queue_.put_back(op);
+      for (auto op = deferred_.rbegin(); op != deferred_.rend(); ++op) queue_.put_back(*op);  // in their old order
       deferred_.clear();
     }
   } else {
@@ -162,7 +154,7 @@ bool Worker::run_one() {
     const auto op = queue_.pop();
     if (!op) return false;
     if (allocate_outputs(*op)) {
-      execute(*op);
+      if (!execute(*op)) return true;
       deliver_local(*op);
       send(*op);
       return true;
@@ -217,28 +209,28 @@ bool Worker::allocate_outputs(OpId op) {
   return true;
 }
 
-void Worker::execute(OpId op) {
+// False: the run was stopped meanwhile. Then nothing may be touched any more but what the threads own: a kernel that
+// took too long may return when the problem is gone.
+bool Worker::execute(OpId op) {
   SharedRun::OpRecord& record = run_.op_records[op];
   record.start = now_;
   current_.store(op, std::memory_order_relaxed);
   run_kernel(op);
   current_.store(kNoOp, std::memory_order_relaxed);
+  if (run_.stopped()) return false;
   now_ = run_.now();
   record.end = now_;
   if (run_.routes.touches_memory(op)) release_inputs(op);
   --left_;
   executed_.store(executed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
 }
 
 void Worker::run_kernel(OpId op) {
   const auto buffers = run_.routes.input_buffers(op);
   if (!fold_begun_.empty() && fold_begun_[op]) {
     for (std::uint32_t input = 0; input < buffers.size(); ++input)
-      if (!folded_[run_.routes.input_begin(op) + input]) fold(op, input);
-    return;
-  }
-  if (!run_.routes.touches_memory(op)) {
-    run_.kernels.run(op, device_, {{inputs_.data(), buffers.size()}, {outputs_.data(), run_.graph.outputs(op).size()}});
+      if (!folded_[run_.routes.input_begin(op) + input] && !run_.stopped()) fold(op, input);
     return;
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -255,6 +247,7 @@ void Worker::fold(OpId op, std::uint32_t input) {
   std::size_t count = 0;
   for (const TensorId tensor : run_.graph.outputs(op)) outputs_[count++] = run_.buffers[tensor].data;
   run_.kernels.fold(op, input, !fold_begun_[op], {{inputs_.data(), buffers.size()}, {outputs_.data(), count}});
+  if (run_.stopped()) return;  // as in execute()
   fold_begun_[op] = 1;
   folded_[run_.routes.input_begin(op) + input] = 1;
   if (buffers[input] != Routes::kNoBuffer)

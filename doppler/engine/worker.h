@@ -39,7 +39,7 @@ class Worker {
   void rest(HasWork has_work);
 
   bool allocate_outputs(OpId op);
-  void execute(OpId op);
+  bool execute(OpId op);
   void run_kernel(OpId op);
   void fold(OpId op, std::uint32_t input);
   void release_inputs(OpId op);
@@ -59,6 +59,8 @@ class Worker {
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;
 
+  // Not where memory is limited: the outputs of a formation that waits would take it from ops that could run.
+  bool folds_early_ = false;
   std::vector<Routes::Consumer> foldable_;  // arrived inputs of formations that still wait for others
   std::vector<char> fold_begun_;            // by op
   std::vector<char> folded_;                // by input edge, as Routes::input_begin

@@ -48,7 +48,8 @@ Seconds roofline(const Graph& graph, OpId op, const Device& device) {
 class MeasuredOps {
  public:
   explicit MeasuredOps(const Device& device) : slowdown_(device.slowdown) {
-    for (const Measured& op : device.measured) seconds_[key(op.kind, op.dtype, op.flops, op.bytes_read, op.bytes_written)] = op.seconds;
+    for (const Measured& op : device.measured)
+      seconds_[key(op.kind, op.dtype, op.flops, op.bytes_read, op.bytes_written)] = op.seconds;
   }
   Seconds time(const Graph& graph, OpId op) const {
     if (seconds_.empty()) return std::numeric_limits<Seconds>::quiet_NaN();

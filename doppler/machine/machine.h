@@ -29,15 +29,15 @@ struct Measured {
 };
 
 struct Device {
-  std::string name;                    // "gpu0"
-  std::string type;                    // "gpu", "cpu", …; explicit costs are looked up by it
-  std::vector<Rate> rates;             // empty: only ops with explicit costs can run here
-  double memory_bytes_per_second = 0;  // 0: memory traffic is free
-  Seconds overhead = 0;                // per op, added to the roofline time
-  Bytes memory = 0;                    // 0: unlimited
-  unsigned slots = 1;                  // ops that run at the same time
-  std::vector<Measured> measured = {}; // by calibration; goes before the rates
-  double slowdown = 1;                 // multiplies the time of every op: a device that is slower than its type
+  std::string name;                     // "gpu0"
+  std::string type;                     // "gpu", "cpu", …; explicit costs are looked up by it
+  std::vector<Rate> rates;              // empty: only ops with explicit costs can run here
+  double memory_bytes_per_second = 0;   // 0: memory traffic is free
+  Seconds overhead = 0;                 // per op, added to the roofline time
+  Bytes memory = 0;                     // 0: unlimited
+  unsigned slots = 1;                   // ops that run at the same time
+  std::vector<Measured> measured = {};  // by calibration; goes before the rates
+  double slowdown = 1;                  // multiplies the time of every op: a device that is slower than its type
 
   bool operator==(const Device&) const = default;
 };

@@ -52,15 +52,15 @@ Rate parse_rate(const std::string& where, const Json& value) {
 Measured parse_measured(const std::string& where, const Json& value) {
   const JsonFields fields(where, value);
   fields.refuse_other_keys({"kind", "dtype", "flops", "bytes_read", "bytes_written", "seconds"});
-  return {fields.string("kind"),        fields.string("dtype"),        fields.number("flops"),
+  return {fields.string("kind"),      fields.string("dtype"),        fields.number("flops"),
           fields.bytes("bytes_read"), fields.bytes("bytes_written"), fields.number("seconds")};
 }
 
 // With "count": N the entry stands for N devices, its name followed by 0 … N-1.
 void parse_devices(const std::string& where, const Json& value, std::vector<Device>& devices) {
   const JsonFields fields(where, value);
-  fields.refuse_other_keys(
-      {"name", "count", "type", "rates", "memory_bytes_per_second", "overhead", "memory", "slots", "measured", "slowdown"});
+  fields.refuse_other_keys({"name", "count", "type", "rates", "memory_bytes_per_second", "overhead", "memory", "slots",
+                            "measured", "slowdown"});
   Device device;
   device.name = fields.string("name");
   device.type = fields.string("type");

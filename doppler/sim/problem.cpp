@@ -1,11 +1,11 @@
 #include "doppler/sim/problem.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <queue>
 
 #include "doppler/base/error.h"
 #include "doppler/graph/levels.h"

@@ -10,8 +10,10 @@ Seconds overlap(Seconds a, Seconds b, Seconds c, Seconds d) { return std::max(0.
 
 class Accountant {
  public:
-  Accountant(const Problem& problem, const Timeline& timeline) : graph_(problem.graph()), devices_(problem.device_count()) {
-    for (const Timeline::Transfer& transfer : timeline.transfers) transfer_[key(transfer.tensor, transfer.dst)] = &transfer;
+  Accountant(const Problem& problem, const Timeline& timeline)
+      : graph_(problem.graph()), devices_(problem.device_count()) {
+    for (const Timeline::Transfer& transfer : timeline.transfers)
+      transfer_[key(transfer.tensor, transfer.dst)] = &transfer;
   }
 
   // The device was idle from `from` until `execution` began.

@@ -10,14 +10,14 @@ namespace doppler {
 // Where the time of one device went; the parts add up to the makespan (times its slots).
 struct DeviceTime {
   Seconds busy = 0;
-  Seconds data = 0;     // waiting for another device's result, or for it to travel
-  Seconds channel = 0;  // the result was there, but the link was busy
-  Seconds memory = 0;   // the inputs were there and the device was free: no space, or (bulk-synchronous) a barrier
+  Seconds data = 0;     // waiting for another device's result, for it to travel, or (bulk-synchronous) for a barrier
+  Seconds channel = 0;  // the result was there, but the link was busy or the destination had no space for a copy
+  Seconds memory = 0;   // the inputs were there and the device was free, but it had no space for the results
   Seconds done = 0;     // after its last op
 };
 
-// Of a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it waited for
-// is its input that came last.
+// Of a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it waited
+// for is its input that came last. What a real device folds in a gap is not counted as busy here.
 std::vector<DeviceTime> account_time(const Problem& problem, const Timeline& timeline);
 
 }  // namespace doppler

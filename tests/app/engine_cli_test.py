@@ -60,7 +60,7 @@ class Engine(unittest.TestCase):
         self.assertIn("matmul", done.stdout)
         machine = json.loads(box.read_text())
         self.assertTrue(machine["devices"][0]["measured"])
-        self.assertGreater(machine["links"]["default"]["bytes_per_second"], 0)
+        self.assertGreater(machine["links"]["default"]["latency"] + machine["links"]["default"]["bytes_per_second"], 0)
         plot, rows = self.at / "s.svg", self.at / "v.json"
         doppler("validate", self.graph, "--machine", box, "--placements", 12, "--repeat", 3, "--plot", plot, "--json", rows)
         self.assertIn("<svg", plot.read_text())

@@ -1,6 +1,7 @@
 #include "doppler/base/statistics.h"
 
 #include <cmath>
+
 #include <gtest/gtest.h>
 
 namespace doppler {
@@ -16,7 +17,8 @@ TEST(Statistics, OfQuantilesInterpolateLinearly) {
 }
 
 TEST(Statistics, OfCorrelationKnowStraightLinesAndMonotoneOnes) {
-  const std::vector<double> x{1, 2, 3, 4}, line{5, 7, 9, 11}, falling{4, 3, 2, 1}, curved{1, 8, 27, 64}, flat{1, 1, 1, 1};
+  const std::vector<double> x{1, 2, 3, 4}, line{5, 7, 9, 11}, falling{4, 3, 2, 1}, curved{1, 8, 27, 64},
+      flat{1, 1, 1, 1};
   EXPECT_NEAR(pearson(x, line), 1, kRounding);
   EXPECT_NEAR(pearson(x, falling), -1, kRounding);
   // Deviations (-1.5, -0.5, 0.5, 1.5) and (-24, -17, 2, 39): 104 / sqrt(5 · 2390).

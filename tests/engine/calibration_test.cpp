@@ -17,9 +17,9 @@ TEST(ALinkFit, FindsLatencyAndBandwidth) {
 }
 
 TEST(ALinkFit, IsNeverNegative) {
-  EXPECT_GE(fit_link({{1000, 1e-5}, {2000, 1e-6}}).per_byte, 0);    // larger was faster
-  EXPECT_GE(fit_link({{1000, 1e-6}, {2000, 1e-5}}).latency, 0);     // a line through negative times
-  EXPECT_EQ(fit_link({{1000, 2e-6}}).latency, 2e-6);                // one size only
+  EXPECT_GE(fit_link({{1000, 1e-5}, {2000, 1e-6}}).per_byte, 0);  // larger was faster
+  EXPECT_GE(fit_link({{1000, 1e-6}, {2000, 1e-5}}).latency, 0);   // a line through negative times
+  EXPECT_EQ(fit_link({{1000, 2e-6}}).latency, 2e-6);              // one size only
   EXPECT_EQ(fit_link({}).latency, 0);
 }
 

@@ -1,10 +1,10 @@
 #include "doppler/engine/engine.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "doppler/engine/emulated_kernels.h"
 #include "doppler/graph/levels.h"
@@ -182,9 +182,10 @@ TEST(AnEngine, SaysWhoWaitsForWhatWhenADeviceStalls) {
     engine.run(on({0, 1, 0}));
     FAIL() << "op 1 never ends";
   } catch (const InternalError& error) {
-    EXPECT_STREQ(error.what(),
-                 "run: no op has ended for 200 ms; device 'device0', 1 of 2 ops done, waits for 1 of 1 inputs of 'op2'; "
-                 "device 'device1', 0 of 1 ops done, is running 'op1'");
+    EXPECT_STREQ(
+        error.what(),
+        "run: no op has ended for 200 ms; device 'device0', 1 of 2 ops done, waits for 1 of 1 inputs of 'op2'; "
+        "device 'device1', 0 of 1 ops done, is running 'op1'");
   }
 }
 
@@ -216,8 +217,7 @@ TEST(AnEngine, EndsWhenInterrupted) {
   Case world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
   EmulatedKernels kernels(world.problem, 1);
   std::atomic<bool> interrupted{false};
-  Engine engine(world.problem, kernels,
-                {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
+  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
   std::thread user([&] { interrupted = true; });
   EXPECT_THROW(engine.run(on({0})), RunCancelled);
   user.join();

@@ -1,16 +1,16 @@
+#include <optional>
+
 #include <gtest/gtest.h>
 
+#include "doppler/engine/emulated_kernels.h"
 #include "tests/engine/support.h"
 
 namespace doppler::test {
 namespace {
 
-// A machine of equal devices with the given capacity that makes some runs wait for memory and some impossible.
-TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
-  constexpr int kGraphs = 1000, kRunsPerGraph = 10;
-  int completed = 0, out_of_memory = 0;
-  for (int seed = 0; seed < kGraphs; ++seed) {
-    Rng rng(static_cast<std::uint64_t>(seed));
+// One random graph, machine and set of rules.
+struct RandomCase {
+  explicit RandomCase(std::uint64_t seed) : rng(seed) {
     const OpId ops = 1 + rng.below(40);
     const DeviceId devices = 1 + rng.below(4);
     constexpr Bytes kCapacities[] = {0, 20'000, 50'000, 200'000};
@@ -18,27 +18,70 @@ TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
     rules.discipline = static_cast<Discipline>(rng.below(4));
     rules.bulk_synchronous = rules.discipline == Discipline::fifo && rng.below(3) == 0;
     rules.links = rng.below(2) == 0 ? Links::free : Links::channels;
-    Case world(random_graph(rng, ops), uniform_machine(devices, kCapacities[rng.below(4)]), rules);
-    std::set<OpId> folding;
+    world.emplace(random_graph(rng, ops), uniform_machine(devices, kCapacities[rng.below(4)]), rules);
     for (OpId op = 0; op < ops; ++op)
-      if (rng.below(4) == 0 && !world.graph.inputs(op).empty()) folding.insert(op);
-    CheckingKernels kernels(world.graph, folding);
-    Engine engine(world.problem, kernels, {.deterministic = rng.below(4) == 0});
-    for (int run = 0; run < kRunsPerGraph; ++run) {
-      try {
-        engine.run(random_placement(rng, ops, devices));
-        ++completed;
-        const Bytes capacity = world.machine.device(0).memory;
-        for (const Bytes peak : engine.timeline().peak_memory) ASSERT_TRUE(capacity == 0 || peak <= capacity);
-      } catch (const InfeasibleError&) {
-        ++out_of_memory;
-      }
+      if (rng.below(4) == 0 && !world->graph.inputs(op).empty()) folding.insert(op);
+  }
+  // Everything that could ever be on one device at once.
+  Bytes all_bytes() const {
+    Bytes sum = 0;
+    for (OpId op = 0; op < world->graph.op_count(); ++op) sum += world->graph.parameter_bytes(op);
+    for (TensorId tensor = 0; tensor < world->graph.tensor_count(); ++tensor) sum += world->graph.bytes(tensor);
+    return sum;
+  }
+
+  Rng rng;
+  std::optional<Case> world;
+  std::set<OpId> folding;
+};
+
+struct Outcomes {
+  int completed = 0, out_of_memory = 0;
+};
+
+void run_some(RandomCase& random, Engine& engine, int runs, Outcomes& outcomes) {
+  const Bytes capacity = random.world->machine.device(0).memory;
+  const bool must_fit = capacity == 0 || capacity >= random.all_bytes();
+  for (int run = 0; run < runs; ++run) {
+    try {
+      engine.run(random_placement(random.rng, random.world->graph.op_count(), random.world->machine.device_count()));
+      ++outcomes.completed;
+    } catch (const InfeasibleError& error) {
+      EXPECT_FALSE(must_fit) << error.what();
+      ++outcomes.out_of_memory;
     }
   }
-  EXPECT_EQ(completed + out_of_memory, kGraphs * kRunsPerGraph);
-  // Both happen often, or the capacities test nothing.
-  EXPECT_GT(completed, kGraphs * kRunsPerGraph / 2);
-  EXPECT_GT(out_of_memory, kGraphs * kRunsPerGraph / 50);
+}
+
+// Both happen often, or the capacities test nothing.
+void expect_both(const Outcomes& outcomes, int runs) {
+  EXPECT_EQ(outcomes.completed + outcomes.out_of_memory, runs);
+  EXPECT_GT(outcomes.completed, runs / 2);
+  EXPECT_GT(outcomes.out_of_memory, runs / 50);
+}
+
+TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
+  constexpr int kGraphs = 1000, kRunsPerGraph = 10;
+  Outcomes outcomes;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    RandomCase random(static_cast<std::uint64_t>(seed));
+    CheckingKernels kernels(random.world->graph, random.folding);
+    Engine engine(random.world->problem, kernels, {.deterministic = random.rng.below(4) == 0});
+    run_some(random, engine, kRunsPerGraph, outcomes);
+  }
+  expect_both(outcomes, kGraphs * kRunsPerGraph);
+}
+
+TEST(EmulatedDevices, EndWithAResultOrOneClearErrorOnRandomRuns) {
+  constexpr int kGraphs = 200, kRunsPerGraph = 5;
+  Outcomes outcomes;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    RandomCase random(static_cast<std::uint64_t>(seed));
+    EmulatedKernels kernels(random.world->problem, 1);  // ops and transfers of up to 4 µs
+    Engine engine(random.world->problem, kernels, {.devices = EngineOptions::Devices::emulated});
+    run_some(random, engine, kRunsPerGraph, outcomes);
+  }
+  expect_both(outcomes, kGraphs * kRunsPerGraph);
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ inline Graph random_graph(Rng& rng, OpId ops) {
     for (std::uint32_t k = rng.below(4); k > 0; --k) {
       const TensorId tensor = builder.add_tensor(op, kSizes[rng.below(5)], 1e-6 * rng.below(5));
       std::set<OpId> consumers;
-      for (std::uint32_t i = rng.below(5); i > 0 && op + 1 < ops; --i) consumers.insert(op + 1 + rng.below(ops - op - 1));
+      for (std::uint32_t i = rng.below(5); i > 0 && op + 1 < ops; --i)
+        consumers.insert(op + 1 + rng.below(ops - op - 1));
       for (const OpId consumer : consumers) builder.add_consumer(tensor, consumer);
     }
   }
