@@ -89,9 +89,9 @@ bool Deployment::may_explore() {
   credit_ = std::min(1.0, credit_ + options_.explore_share);
   if (!challenger_) return false;
   // In a burst the two take turns; otherwise whenever a whole run is saved up. `exploring_` is still of the last run.
-  if (burst_ > 0 && !exploring_) {
-    --burst_;
-    return true;
+  if (burst_ > 0) {
+    if (!exploring_) --burst_;
+    return !exploring_;
   }
   constexpr double kRounding = 1e-9;  // ten tenths are a run
   if (credit_ < 1 - kRounding) return false;
@@ -205,8 +205,8 @@ void Deployment::watch_for_drift() {
   if (const auto device = ratios_.drifted())
     return start_over(
         fmt::format("ops on device '{}' take {:.2f} times as long as modelled, {:.2f} before",
-                    problem_.machine().device(*device).name, ratios_.recent(*device), ratios_.average(*device)),
-        {{"device", *device}, {"ratio", ratios_.recent(*device)}, {"before", ratios_.average(*device)}});
+                    problem_.machine().device(*device).name, ratios_.recent(*device), ratios_.usual(*device)),
+        {{"device", *device}, {"ratio", ratios_.recent(*device)}, {"before", ratios_.usual(*device)}});
   if (exploring_ || incumbent_times_.size() < kNow + kLeastBefore) return;
   const auto middle = incumbent_times_.end() - static_cast<std::ptrdiff_t>(kNow);
   const std::size_t count = std::min(kMostBefore, incumbent_times_.size() - kNow);

@@ -45,11 +45,16 @@ void DeviceRatios::observe(const Timeline& timeline) {
     }
     const double value = std::log(weighted_median(samples[device]));
     const double weight = std::max(kForgetting, 1 / static_cast<double>(++state.seen));
-    state.deviation += weight * (std::abs(value - state.average) * (state.seen > 1 ? 1 : 0) - state.deviation);
+    // A device that comes back into use is what it was when it was last seen, not what was hoped of it.
     state.average += weight * (value - state.average);
     state.guess = state.average;
-    if (state.recent.size() == kRecent) state.recent.erase(state.recent.begin());
     state.recent.push_back(value);
+    if (state.recent.size() <= kRecent) continue;
+    const double old = state.recent.front();
+    state.recent.erase(state.recent.begin());
+    const double old_weight = std::max(kForgetting, 1 / static_cast<double>(++state.past));
+    if (state.past > 1) state.deviation += old_weight * (std::abs(old - state.usual) - state.deviation);
+    state.usual += old_weight * (old - state.usual);
   }
 }
 
@@ -68,13 +73,13 @@ double DeviceRatios::recent(DeviceId device) const {
   return states_[device].recent.empty() ? ratio(device) : std::exp(median(states_[device].recent));
 }
 
-double DeviceRatios::average(DeviceId device) const { return std::exp(states_[device].average); }
+double DeviceRatios::usual(DeviceId device) const { return std::exp(states_[device].usual); }
 
 std::optional<DeviceId> DeviceRatios::drifted() const {
   for (DeviceId device = 0; device < states_.size(); ++device) {
     const State& state = states_[device];
-    if (state.recent.size() < kRecent) continue;
-    const double distance = std::abs(median(state.recent) - state.average);
+    if (state.recent.size() < kRecent || state.past < kRecent) continue;
+    const double distance = std::abs(median(state.recent) - state.usual);
     if (distance > std::log(kDrift) && distance > kUsualDeviations * state.deviation) return device;
   }
   return std::nullopt;
@@ -85,9 +90,11 @@ void DeviceRatios::settle() {
     if (state.recent.empty()) continue;
     // A device that is unused now keeps its guess.
     const bool in_use = state.guess == state.average;
-    state.average = median(state.recent);
+    state.usual = state.average = median(state.recent);
     if (in_use) state.guess = state.average;
-    state.seen = state.recent.size();
+    state.seen = state.past = kRecent;
+    // Most of them made the median, so the last ones are of the new time.
+    if (state.recent.size() == kRecent) state.recent.erase(state.recent.begin(), state.recent.begin() + kRecent / 2);
   }
 }
 

@@ -23,11 +23,11 @@ class DeviceRatios {
   // The best guess. Never observed: the median of the others, or 1.
   double ratio(DeviceId device) const;
 
-  // A device whose last kRecent runs have a median that differs from its average by more than kDrift, and by more than
-  // twice what single runs usually differ.
+  // A device whose last kRecent runs have a median that differs from the average of those before (at least as many) by
+  // more than kDrift, and by more than twice what single runs usually differ.
   std::optional<DeviceId> drifted() const;
-  double recent(DeviceId device) const;   // that median
-  double average(DeviceId device) const;  // and what it is compared with
+  double recent(DeviceId device) const;  // that median
+  double usual(DeviceId device) const;   // and what it is compared with
   // From now on the last runs are what is usual.
   void settle();
 
@@ -39,11 +39,12 @@ class DeviceRatios {
 
  private:
   struct State {
-    std::vector<double> recent;  // logarithms of the last kRecent ratios
-    std::uint64_t seen = 0;      // runs in the average
-    double average = 0;          // logarithm
-    double deviation = 0;        // usual distance from the average
-    double guess = 0;            // the average, on its way to the others' while the device is unused
+    // All logarithms.
+    std::vector<double> recent;        // the last kRecent runs
+    std::uint64_t past = 0, seen = 0;  // runs before those, and in all
+    double usual = 0, deviation = 0;   // of the runs before: their average, and how far single ones are from it
+    double average = 0;                // of all runs
+    double guess = 0;                  // the same, on its way to the others' while the device is unused
   };
   double guess_of_others(DeviceId device) const;
 

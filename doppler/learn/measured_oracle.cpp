@@ -1,5 +1,7 @@
 #include "doppler/learn/measured_oracle.h"
 
+#include <algorithm>
+
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
@@ -57,7 +59,8 @@ Seconds MeasuredOracle::evaluate(const Placement& placement) {
   const std::size_t before = known == times_.end() ? 0 : known->second.size();
   const auto hopeless = [&] {
     const auto found = times_.find(name);
-    return found != times_.end() && median(found->second) > options_.max_slowdown * incumbent_time_;
+    if (found == times_.end() || found->second.empty()) return false;
+    return *std::min_element(found->second.begin(), found->second.end()) > options_.max_slowdown * incumbent_time_;
   };
   if (before >= options_.repeats || hopeless()) {
     ++reused_;
