@@ -43,7 +43,8 @@ std::string_view to_string(DeploymentEvent::Kind kind);
 // Decides which placement each run of a served graph uses, and learns from what was measured.
 //
 // Most runs use the incumbent. A challenger comes from the simulator corrected by what the devices were measured to take
-// (DeviceRatios): the policy's answer and a short annealing there, if promised to be better by `least_gain`. It is run
+// (DeviceRatios): the best there of the policy's answer, HEFT's and short annealings, if promised to be better by
+// `least_gain` when times vary a little. It is run
 // in turn with the incumbent and takes over only by a one-sided Mann-Whitney test: its runs against the incumbent's
 // runs since the challenge began. The test is made at most three times, after 6, 10 and 16 runs of the challenger and
 // at least 6 of the incumbent, each with a third of `error` (Bonferroni), so that `error` bounds the chance per
@@ -84,6 +85,7 @@ class Deployment {
   };
 
   bool may_explore();
+  std::vector<Placement> find_candidates(const Problem& corrected);
   void search();
   void judge();
   void drop(const std::string& why);

@@ -67,7 +67,7 @@ class LearnTest(unittest.TestCase):
         self.assertLessEqual(result["explored"], ALLOWED_SHARE * 140 + 1 + BURST * len(noticed))
         self.assertEqual(len([line for line in self.lines(log) if "seconds" in line]), 140)
         # What it ends with moves work off the slow device, and can be run.
-        before, after = (json.loads(path.read_text())["device_of_op"] for path in (self.placement, end))
+        before, after = (json.loads(path.read_text())["assignment"] for path in (self.placement, end))
         self.assertLess(after.count(0), before.count(0))
         picture = xml.dom.minidom.parse(str(plot))
         self.assertEqual(len(picture.getElementsByTagName("circle")), 140)
