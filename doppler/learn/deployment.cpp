@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
-#include "doppler/place/anneal.h"
-#include "doppler/place/heft.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/learn/corrected_search.h"
 
 namespace doppler {
 namespace {
@@ -25,43 +22,6 @@ constexpr std::uint64_t kFirstSearch = 6, kShortestWait = 20, kLongestWait = 640
 // Drift by makespan.
 constexpr std::size_t kNow = 8, kLeastBefore = 12, kMostBefore = 40;
 constexpr double kTail = 0.05, kLeastShift = 0.05;
-
-// Where the ops of the problem may go, on another machine.
-std::vector<Pin> pins_of(const Problem& problem) {
-  std::vector<Pin> pins;
-  for (OpId op = 0; op < problem.op_count(); ++op)
-    if (problem.pinned(op)) pins.emplace_back(op, problem.devices(op).front());
-  return pins;
-}
-
-Rules with_noise(Rules rules, double noise, std::uint64_t seed) {
-  rules.noise = noise;
-  rules.seed = seed;
-  return rules;
-}
-
-// What placements take in the corrected simulator if times vary a little, as they do: the median over a few draws, the
-// same for all. A search optimises exact times and may end with a placement that falls apart when they are not.
-class VariedSimulator {
- public:
-  VariedSimulator(const Costs& costs, const Rules& rules, const std::vector<Pin>& pins) {
-    for (std::uint64_t draw = 0; draw < kDraws; ++draw) {
-      problems_.push_back(std::make_unique<Problem>(costs, with_noise(rules, kNoise, draw), pins));
-      simulators_.emplace_back(*problems_.back());
-    }
-  }
-  Seconds makespan(const Placement& placement) {
-    std::vector<Seconds> times;
-    for (Simulator& simulator : simulators_) times.push_back(simulator.makespan(placement));
-    return median(std::move(times));
-  }
-
- private:
-  static constexpr std::uint64_t kDraws = 9;
-  static constexpr double kNoise = 0.1;  // sigma of every op and transfer
-  std::vector<std::unique_ptr<Problem>> problems_;
-  std::vector<Simulator> simulators_;
-};
 
 bool same(const Placement& a, const Placement& b) {
   return a.device_of_op == b.device_of_op && a.priority == b.priority;
@@ -124,48 +84,18 @@ bool Deployment::may_explore() {
   return true;
 }
 
-// The policy's answer, HEFT's, and what two short annealings make of them and of the incumbent.
-std::vector<Placement> Deployment::find_candidates(const Problem& corrected) {
+void Deployment::search() {
   MethodOptions method;
   const Budget budget = options_.search_evaluations > 0 ? Budget::for_evaluations(options_.search_evaluations)
                                                         : Budget::for_time(options_.search_time);
   method.budget = budget.with_interrupt(options_.interrupted);
   method.seed = mix(options_.seed, searches_++);
-  std::vector<Placement> candidates = {incumbent_};
-  const auto add = [&](auto find) {
-    try {
-      candidates.push_back(find().placement);
-      verify(problem_, candidates.back());
-    } catch (const InfeasibleError&) {
-      // The incumbent fits in memory; others need not.
-    }
-  };
-  if (options_.policy != nullptr) add([&] { return options_.policy->zero_shot(corrected, method); });
-  add([&] { return heft(corrected, method); });
-  std::vector<Placement> starts = candidates;
-  const Budget all = method.budget;
-  method.budget = all.share(0.5);
-  add([&] { return anneal_from(corrected, method, starts); });
-  if (starts.size() > 1) starts.erase(starts.begin());  // once without the incumbent, which may be a trap
-  if (all.has_deadline()) method.budget = all;
-  method.seed = mix(method.seed, 1);
-  add([&] { return anneal_from(corrected, method, starts); });
-  return candidates;
-}
-
-void Deployment::search() {
-  const Machine machine = ratios_.corrected();
-  const Costs costs(problem_.graph(), machine);
-  const std::vector<Pin> pins = pins_of(problem_);
-  const Problem corrected(costs, with_noise(problem_.rules(), 0, problem_.rules().seed), pins);
-  VariedSimulator simulator(costs, problem_.rules(), pins);
-  std::vector<Placement> candidates = find_candidates(corrected);
-  const Seconds before = simulator.makespan(incumbent_);
-  std::size_t best = 0;
-  Seconds after = before;
-  for (std::size_t i = 1; i < candidates.size(); ++i)
-    if (const Seconds time = simulator.makespan(candidates[i]); time < after) best = i, after = time;
-  Placement found = std::move(candidates[best]);
+  Advice advice;
+  if (options_.policy != nullptr)
+    advice = [this](const Problem& problem, const MethodOptions& how) {
+      return options_.policy->zero_shot(problem, how);
+    };
+  auto [found, after, before] = search_corrected(ratios_, problem_, incumbent_, advice, method);
   next_search_ = runs_ + wait_;
   wait_ = std::min(2 * wait_, kLongestWait);
   const bool known =

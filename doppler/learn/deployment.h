@@ -85,7 +85,6 @@ class Deployment {
   };
 
   bool may_explore();
-  std::vector<Placement> find_candidates(const Problem& corrected);
   void search();
   void judge();
   void drop(const std::string& why);

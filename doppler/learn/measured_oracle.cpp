@@ -13,6 +13,7 @@ MeasuredOracle::MeasuredOracle(Oracle& system, const Problem& problem, MeasuredO
       problem_(problem),
       options_(options),
       simulator_(problem),
+      ratios_(problem),
       ranked_(!problem.rules().bulk_synchronous && (problem.rules().discipline == Discipline::priority ||
                                                     problem.rules().discipline == Discipline::ordered)) {
   DOPPLER_CHECK(options.repeats > 0 && options.max_slowdown >= 1, "{} repeats, max slowdown {}", options.repeats,
@@ -34,6 +35,10 @@ void MeasuredOracle::recall(std::uint64_t key, Seconds time) {
 
 Seconds MeasuredOracle::run(const Placement& placement) {
   const Seconds time = system_.evaluate(placement);
+  if (const auto timeline = system_.timeline()) {
+    ratios_.observe(*timeline);
+    observed_ = true;
+  }
   const std::uint64_t name = key(placement);
   recall(name, time);
   if (on_run) on_run(name, time);
@@ -48,29 +53,32 @@ void MeasuredOracle::set_incumbent(const Placement& placement) {
 }
 
 bool MeasuredOracle::would_refuse(const Placement& placement) {
+  if (times_.contains(key(placement))) return false;
   return simulator_.makespan(placement) > options_.max_slowdown * incumbent_prediction_ ||
          (problem_.memory_limited() && !simulator_.simulate(placement).feasible());
 }
 
-Seconds MeasuredOracle::evaluate(const Placement& placement) {
-  DOPPLER_CHECK(incumbent_time_ > 0, "evaluation before there is an incumbent");
+Seconds MeasuredOracle::measure(const Placement& placement) {
   const std::uint64_t name = key(placement);
   const auto known = times_.find(name);
   const std::size_t before = known == times_.end() ? 0 : known->second.size();
-  const auto hopeless = [&] {
+  const auto enough = [&] {
     const auto found = times_.find(name);
-    if (found == times_.end() || found->second.empty()) return false;
-    return *std::min_element(found->second.begin(), found->second.end()) > options_.max_slowdown * incumbent_time_;
+    if (found == times_.end()) return false;
+    const std::vector<Seconds>& times = found->second;
+    return times.size() >= options_.repeats ||
+           *std::min_element(times.begin(), times.end()) > options_.max_slowdown * incumbent_time_;
   };
-  if (before >= options_.repeats || hopeless()) {
-    ++reused_;
-    return median(times_.at(name));
-  }
+  while (!enough()) run(placement);
+  const std::vector<Seconds>& times = times_.at(name);
+  if (times.size() == before) ++reused_;
+  return median(times);
+}
+
+Seconds MeasuredOracle::evaluate(const Placement& placement) {
+  DOPPLER_CHECK(incumbent_time_ > 0, "evaluation before there is an incumbent");
   try {
-    if (before > 0 || !would_refuse(placement)) {
-      for (std::size_t i = before; i < options_.repeats && !hopeless(); ++i) run(placement);
-      return median(times_.at(name));
-    }
+    if (!would_refuse(placement)) return measure(placement);
   } catch (const InfeasibleError&) {
     // The system disagrees with the simulator about memory.
   }

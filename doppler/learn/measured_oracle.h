@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "doppler/learn/device_ratios.h"
 #include "doppler/sim/oracle.h"
 
 namespace doppler {
@@ -29,13 +30,19 @@ class MeasuredOracle final : public Oracle {
 
   // Needs an incumbent.
   Seconds evaluate(const Placement& placement) override;
+  // Whether `evaluate` would go by the prediction.
   bool would_refuse(const Placement& placement);
+  // The same as evaluate() for a placement that somebody who knows better than the simulator suggests: never refused.
+  Seconds measure(const Placement& placement);
   // Runs it once more, without asking what is known; remembered too.
   Seconds run(const Placement& placement);
 
   std::uint64_t runs() const { return runs_; }        // of the system, with those that were recalled
   std::uint64_t reused() const { return reused_; }    // evaluations that cost no run
   std::uint64_t refused() const { return refused_; }  // evaluations by prediction
+
+  // What the runs of this process say of the devices; null: the system keeps no timelines, or there was no run.
+  const DeviceRatios* ratios() const { return observed_ ? &ratios_ : nullptr; }
 
   // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
   std::uint64_t key(const Placement& placement) const;
@@ -48,6 +55,8 @@ class MeasuredOracle final : public Oracle {
   const Problem& problem_;
   MeasuredOracleOptions options_;
   Simulator simulator_;
+  DeviceRatios ratios_;
+  bool observed_ = false;
   bool ranked_;  // the discipline reads priorities
   Seconds incumbent_time_ = 0, incumbent_prediction_ = 0;
   std::unordered_map<std::uint64_t, std::vector<Seconds>> times_;  // by key; looked up, never iterated

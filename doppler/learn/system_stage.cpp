@@ -5,6 +5,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
+#include "doppler/learn/corrected_search.h"
 #include "doppler/learn/zero_shot.h"
 #include "doppler/place/critical_path.h"
 #include "doppler/place/etf.h"
@@ -18,7 +19,8 @@ constexpr std::size_t kFinalists = 3;      // beside the placement of stage II
 constexpr double kFinalShare = 0.2;        // of the runs
 constexpr double kSignificance = 0.05;     // of the final
 constexpr std::uint64_t kRunsPerStep = 4;  // a policy that has settled needs no runs, and must end nevertheless
-constexpr std::uint32_t kSamples = 16;     // of the policy at the start
+constexpr std::uint32_t kSamples = 16;     // of the policy, where it is asked as a whole
+constexpr std::uint64_t kSearchEvaluations = 20'000;  // in the corrected simulator, per update
 
 LearnerOptions learner_of(const SystemStageOptions& options) {
   LearnerOptions result = options.learner;
@@ -84,11 +86,13 @@ UpdateReport SystemStage::step(Rng rng) {
   } else {
     oracle_.set_incumbent(simulated_.best());  // known, but for a process that has just resumed
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
-    const bool enough = oracle_.runs() + options_.batch * options_.oracle.repeats + kept <= options_.runs;
-    if (enough && steps_ * kRunsPerStep < options_.runs)
+    const std::uint64_t needed = (options_.batch + 1) * options_.oracle.repeats;
+    if (oracle_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
+      ask_corrected_simulator(rng.bits());
       report = learner_.reinforce(task_, options_.rate, options_.entropy, rng);
-    else
+    } else {
       hold_final();
+    }
   }
   ++steps_;
   return report;
@@ -114,6 +118,25 @@ void SystemStage::measure_starts() {
   starts.insert(starts.end(), classical.begin(), classical.end());
   for (const Placement& start : starts)
     if (!oracle_.would_refuse(start)) task_.evaluate(start);
+}
+
+// Expert iteration with an expert that knows what the devices were measured to take; the policy learns from the elites.
+void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
+  if (oracle_.ratios() == nullptr) return;
+  MethodOptions options;
+  options.budget = Budget::for_evaluations(kSearchEvaluations);
+  options.seed = seed;
+  const Advice advice = [this](const Problem& problem, const MethodOptions& how) {
+    return zero_shot(network_, problem, kSamples, how);
+  };
+  const Suggestion found = search_corrected(*oracle_.ratios(), task_.problem(), task_.best(), advice, options);
+  if (found.predicted >= found.before) return;
+  try {
+    oracle_.measure(found.placement);
+    task_.evaluate(found.placement);
+  } catch (const InfeasibleError&) {
+    // The system disagrees with the simulator about memory.
+  }
 }
 
 void SystemStage::hold_final() {

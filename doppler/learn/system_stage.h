@@ -31,7 +31,8 @@ struct SystemVerdict {
 // Stage III: the policy is fine-tuned on the real system.
 //
 // First the elites of stage II, the classical methods and the policy's own answer are measured; then REINFORCE goes on
-// with measured times as long as there are runs; a fifth of them are kept for a final: the three fastest placements and
+// with measured times as long as there are runs. If the system keeps timelines, every update also measures the best that
+// a simulator corrected by them knows, which becomes an elite if it is good. A fifth of them are kept for a final: the three fastest placements and
 // that of stage II are run again in turn, and the one of the least median wins if a one-sided Mann-Whitney test says
 // so, with p < 0.05 divided by the number of rivals (Bonferroni). Otherwise the placement of stage II stays.
 class SystemStage {
@@ -64,6 +65,7 @@ class SystemStage {
   SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
               std::unique_ptr<MeasuredOracle> oracle);
   void measure_starts();
+  void ask_corrected_simulator(std::uint64_t seed);
   void hold_final();
   std::uint64_t final_rounds() const;
 

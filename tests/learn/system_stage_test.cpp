@@ -25,10 +25,13 @@ class HiddenSystem final : public Oracle {
       : world_(trained_graph(), slowed(slowdown)), simulator_(world_.problem), noise_(noise) {}
   Seconds evaluate(const Placement& placement) override {
     ++runs;
+    if (keeps_timelines) last_ = world_.simulate(placement);
     return truth(placement) * std::exp(noise_ * Rng(mix(9, runs)).normal());
   }
+  std::optional<Timeline> timeline() const override { return last_; }
   Seconds truth(const Placement& placement) { return simulator_.makespan(placement); }
   std::uint64_t runs = 0;
+  bool keeps_timelines = false;
 
  private:
   static Machine slowed(double slowdown) {
@@ -45,6 +48,7 @@ class HiddenSystem final : public Oracle {
   test::World world_;
   Simulator simulator_;
   double noise_;
+  std::optional<Timeline> last_;
 };
 
 // A training of stages II and III.
@@ -84,6 +88,21 @@ TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBel
   EXPECT_TRUE(verdict.changed);
   EXPECT_LT(verdict.p, 0.05);
   EXPECT_LT(system.truth(verdict.placement), system.truth(session.trainer.task(0).best()));
+}
+
+TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
+  HiddenSystem blind(1.5, 0.01), seeing(1.5, 0.01);
+  seeing.keeps_timelines = true;
+  Session without(blind), with(seeing);
+  without.run();
+  with.run();
+  ASSERT_NE(with.stage().oracle().ratios(), nullptr);
+  EXPECT_NEAR(with.stage().oracle().ratios()->ratio(0), 1.5, 0.01);
+  const Seconds stage_two = seeing.truth(with.trainer.task(0).best());
+  const Seconds found = seeing.truth(with.stage().verdict()->placement);
+  EXPECT_TRUE(with.stage().verdict()->changed);
+  EXPECT_LT(found, 0.95 * stage_two);
+  EXPECT_LE(found, seeing.truth(without.stage().verdict()->placement));
 }
 
 TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
