@@ -6,6 +6,7 @@
 #include "doppler/app/console.h"
 #include "doppler/app/placements.h"
 #include "doppler/app/rig.h"
+#include "doppler/app/serve.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -23,6 +24,7 @@ namespace {
 struct RunOptions : Options {
   std::string graph, placement, trace, output;
   RigOptions rig;
+  ServeOptions serve;
   unsigned repeat = 20, warmup = 3;
 };
 
@@ -150,6 +152,7 @@ void run_verb(const RunOptions& options) {
   const Study study(options.graph, options);
   const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "running");
   Rig rig(study, options.rig, options.seed);
+  if (options.serve.learn) return serve(study, rig, placement, options.serve, options);
   const Measurement measured = take_measurement(study, rig.engine(), placement, options);
   if (!options.output.empty() && !measured.interrupted) write_results(rig, placement, options.output);
   if (!options.trace.empty())
@@ -174,6 +177,7 @@ void add_run(CLI::App& command) {
   verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
   verb->add_option("--output", options->output, "A directory for the program's results, as .npy")->type_name("DIR");
+  add_serve_flags(*verb, options->serve);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 
 #include "doppler/app/console.h"
 #include "doppler/app/policies.h"
 #include "doppler/app/study.h"
+#include "doppler/app/system_training.h"
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
@@ -30,6 +33,7 @@ struct TrainOptions : Options {
   std::size_t width = 32, layers = 2;
   std::string checkpoint_every = "10s";
   std::uint64_t validate_every = 500;
+  SystemOptions system;
   TrainingOptions training;
 };
 
@@ -44,7 +48,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 // "graph" on --machine, or "graph@machine".
-std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
+struct Target {
+  std::string path;
+  Options options;  // with the machine
+
+  std::string name() const { return std::filesystem::path(path).stem().string() + "@" + options.machine; }
+};
+Target parse_target(const std::string& text, const TrainOptions& options) {
   // A path may contain an @ too.
   const std::size_t at = std::filesystem::exists(text) ? std::string::npos : text.rfind('@');
   const std::string path = text.substr(0, at);
@@ -52,9 +62,12 @@ std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions
   if (at != std::string::npos) here.machine = text.substr(at + 1);
   if (here.machine.empty())
     throw InputError(fmt::format("{}: no machine; required --machine or {}@MACHINE", path, path));
-  return std::make_unique<OwnedTask>(std::filesystem::path(path).stem().string() + "@" + here.machine,
-                                     load_graph(path, here).graph, load_machine(here.machine), rules_from(options),
-                                     true);
+  return {path, std::move(here)};
+}
+std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
+  const Target target = parse_target(text, options);
+  return std::make_unique<OwnedTask>(target.name(), load_graph(target.path, target.options).graph,
+                                     load_machine(target.options.machine), rules_from(options), true);
 }
 
 // Parts of the method that can be left out, for ablations.
@@ -82,10 +95,14 @@ TrainingOptions training_from(const TrainOptions& options) {
     throw InputError("--without features: required --architecture gnn");
   training.stages.clear();
   for (const std::string& name : split(options.stages, ',')) training.stages.push_back(parse_stage(name));
-  if (training.stages.size() > 2 || (training.stages.size() == 2 && training.stages[0] != Stage::imitation) ||
-      (training.stages.size() == 2 && training.stages[1] != Stage::simulation))
+  // Each at most once, in their order.
+  if (std::adjacent_find(training.stages.begin(), training.stages.end(), std::greater_equal<>()) !=
+          training.stages.end() ||
+      training.stages == std::vector{Stage::imitation, Stage::system})
     throw InputError(
-        fmt::format("--stages: found '{}'; required imitation, simulation, or imitation,simulation", options.stages));
+        fmt::format("--stages: found '{}'; required imitation, simulation, or imitation,simulation, or one of the "
+                    "last two and system, or system alone",
+                    options.stages));
   training.teacher = parse_teacher(options.teacher);
   training.seed = options.seed;
   training.interrupted = interrupt_flag();
@@ -150,15 +167,20 @@ class TrainingSession {
         trainer_(*network_, training_from(options)),
         validation_(load_all(options.validation, options)),
         every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
-    const std::vector<double> weights = weights_from(options);
-    std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
-    for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
+    if (uses_system(options)) {
+      add_system();
+    } else {
+      const std::vector<double> weights = weights_from(options);
+      std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
+      for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
+    }
     if (options.generated > 0)
       trainer_.add_generated([generated = generated_from(options)](Rng rng) { return generate_task(generated, rng); },
                              options.generated);
     refuse_equal_names();
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
+    if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->oracle(), options.resume);
     if (options.resume) best_validation_ = run_->resume(trainer_);
   }
 
@@ -166,9 +188,15 @@ class TrainingSession {
     TrainingProgress progress(options_);
     Seconds saved = trainer_.seconds();
     while (!trainer_.finished() && !interrupt_flag()->load()) {
-      const TrainingReport report = trainer_.step();
+      TrainingReport report;
+      try {
+        report = trainer_.step();
+      } catch (const RunCancelled&) {
+        break;  // the runs that ended are kept
+      }
       progress.show(report, trainer_);
-      if (report.update % kUpdatesPerMetric == 0) run_->log(report, trainer_.seconds(), trainer_.episodes());
+      if (report.update % kUpdatesPerMetric == 0 || report.stage == Stage::system)
+        run_->log(report, trainer_.seconds(), trainer_.episodes());
       if (trainer_.updates() % options_.validate_every == 0) validate();
       if (trainer_.seconds() - saved < every_) continue;
       saved = trainer_.seconds();
@@ -183,6 +211,19 @@ class TrainingSession {
   double best_validation() const { return best_validation_; }
 
  private:
+  static bool uses_system(const TrainOptions& options) {
+    const std::vector<std::string> stages = split(options.stages, ',');
+    return std::find(stages.begin(), stages.end(), "system") != stages.end();
+  }
+  void add_system() {
+    if (options_.graphs.size() != 1 || options_.generated > 0)
+      throw InputError(fmt::format("--stages system: found {} graphs and {} generated; required one graph to run",
+                                   options_.graphs.size(), options_.generated));
+    const Target target = parse_target(options_.graphs.front(), options_);
+    system_ = std::make_unique<SystemTraining>(target.path, target.options, options_.system);
+    trainer_.add(system_->make_task(target.name()));
+    system_->join(trainer_, training_from(options_).learner);
+  }
   // Placements are named after their tasks.
   void refuse_equal_names() {
     std::set<std::string> names;
@@ -242,13 +283,16 @@ class TrainingSession {
       made.machine = task.problem().machine().name();
       made.discipline = to_string(task.problem().rules().discipline);
       made.links = to_string(task.problem().rules().links);
-      made.makespan = task.best_makespan();
+      const SystemStage* system = trainer_.system();
+      const Placement& placement = system != nullptr && system->finished() ? system->verdict()->placement : task.best();
+      made.makespan = Simulator(task.problem()).makespan(placement);
       made.lower_bound = task.bound();
-      run_->save_placement(task.name(), task.best(), made);
+      run_->save_placement(task.name(), placement, made);
     }
   }
 
   const TrainOptions& options_;
+  std::unique_ptr<SystemTraining> system_;  // null: without
   std::unique_ptr<Network<float>> network_;
   Trainer trainer_;
   Validation validation_;
@@ -264,6 +308,8 @@ std::string describe(TrainingSession& session, const TrainOptions& options) {
       1e3 * trainer.seconds() / static_cast<double>(std::max<std::uint64_t>(1, trainer.episodes())), options.seed);
   if (std::isfinite(session.best_validation()))
     text += fmt::format("validation   {:.3f} of the best cheap heuristic\n", session.best_validation());
+  if (trainer.system() != nullptr)
+    text += describe_system(*trainer.system(), trainer.task(0).problem().graph().unitless());
   if (options.graphs.empty()) return text;
   Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});
   for (std::size_t i = 0; i < options.graphs.size(); ++i) {
@@ -305,7 +351,8 @@ void add_train(CLI::App& command) {
   verb->add_option("--episodes", options->episodes, "How many episodes instead; reproducible")
       ->check(whole_number())
       ->excludes(time);
-  verb->add_option("--stages", options->stages, "imitation, simulation or both")->capture_default_str();
+  verb->add_option("--stages", options->stages, "Of imitation, simulation, system; system runs the graph for real")
+      ->capture_default_str();
   verb->add_option("--teacher", options->teacher, "Of the imitation stage: critical_path, heft or best")
       ->capture_default_str();
   verb->add_option("--validate", options->validation, "Graphs that choose the policy to keep; not trained on")
@@ -344,6 +391,7 @@ void add_train(CLI::App& command) {
   verb->add_option("--self-imitation", training.learner.self_imitation, "Weight of imitating the best so far")
       ->capture_default_str();
   verb->add_option("--without", options->without, "For ablations: coparents, siblings, sel, plc; comma-separated");
+  add_system_flags(*verb, options->system);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   verb->add_flag("-q,--quiet", options->quiet, "No progress, notes or warnings on standard error");

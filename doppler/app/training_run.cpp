@@ -38,6 +38,32 @@ double TrainingRun::resume(Trainer& trainer) {
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 
+void TrainingRun::keep_measurements(MeasuredOracle& oracle, bool resume) {
+  const std::string path = file("measurements.jsonl");
+  std::string kept;
+  std::ifstream old;
+  if (resume) old.open(path);
+  for (std::string line; std::getline(old, line);) {
+    const auto entry = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut short
+    if (!entry.is_object() || !entry.contains("placement") || !entry.contains("seconds")) continue;
+    try {
+      oracle.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
+                    entry.at("seconds").get<Seconds>());
+    } catch (const std::exception&) {
+      throw InputError(fmt::format("{}: found '{}'; required a placement's hash and its seconds", path, line));
+    }
+    kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+  measurements_.open(path, std::ios::app);
+  oracle.on_run = [this, path](std::uint64_t key, Seconds time) {
+    measurements_ << nlohmann::ordered_json{{"placement", fmt::format("{:016x}", key)}, {"seconds", time}}.dump()
+                  << "\n"
+                  << std::flush;
+    if (!measurements_) throw InputError(fmt::format("{}: cannot be written; required a disk with room", path));
+  };
+}
+
 void TrainingRun::write_line(const std::string& text) {
   metrics_ << text << "\n" << std::flush;
   if (!metrics_)
@@ -51,7 +77,11 @@ void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64
   line["seconds"] = seconds;
   line["stage"] = to_string(report.stage);
   line["task"] = report.task;
-  if (report.stage == Stage::simulation) line["mean"] = report.result.mean;
+  if (report.stage == Stage::simulation || report.result.mean > 0) line["mean"] = report.result.mean;
+  if (report.stage == Stage::system) {
+    line["runs"] = report.runs;
+    line["refused"] = report.refused;
+  }
   if (std::isfinite(report.best)) line["best"] = report.best;
   if (report.bound > 0) line["lower_bound"] = report.bound;
   if (report.bound > 0 && std::isfinite(report.best)) line["gap"] = report.best / report.bound - 1;

@@ -11,6 +11,7 @@ namespace doppler {
 //   checkpoint     everything needed to go on; replaced as a whole
 //   policy         the parameters to use: the best on the validation graphs, or the last
 //   metrics.jsonl  one line per some updates, and per validation
+//   measurements.jsonl  every run of the system stage: {"placement": hash, "seconds": time}
 //   placements/    the best placement found for each graph
 class TrainingRun {
  public:
@@ -20,6 +21,8 @@ class TrainingRun {
   // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.
   // Returns the best validation score so far; infinity: none.
   double resume(Trainer& trainer);
+  // Every run of the system is kept from now on; those of the training that is resumed are recalled.
+  void keep_measurements(MeasuredOracle& oracle, bool resume);
 
   void log(const TrainingReport& report, Seconds seconds, std::uint64_t episodes);
   void log_validation(std::uint64_t update, double score);
@@ -32,7 +35,7 @@ class TrainingRun {
   void write_line(const std::string& text);
 
   std::string path_;
-  std::ofstream metrics_;
+  std::ofstream metrics_, measurements_;
 };
 
 }  // namespace doppler

@@ -60,6 +60,7 @@ class EngineOracle final : public Oracle {
  public:
   explicit EngineOracle(Engine& engine) : engine_(engine) {}
   Seconds evaluate(const Placement& placement) override { return engine_.run(placement); }
+  std::optional<Timeline> timeline() const override { return engine_.timeline(); }
 
  private:
   Engine& engine_;

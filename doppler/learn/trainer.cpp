@@ -27,19 +27,23 @@ constexpr double kLongestSearch = 6e7;  // simulated ops: a few seconds at most,
 constexpr std::uint64_t kMostCells = 500'000;
 
 // Streams of random numbers within a training.
-enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3 };
+enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3, system = 4 };
 Rng stream(std::uint64_t seed, Stream which, std::uint64_t index) {
   return Rng(mix(seed, static_cast<std::uint64_t>(which))).split(index);
 }
 
 }  // namespace
 
-std::string_view to_string(Stage stage) { return stage == Stage::imitation ? "imitation" : "simulation"; }
+std::string_view to_string(Stage stage) {
+  if (stage == Stage::system) return "system";
+  return stage == Stage::imitation ? "imitation" : "simulation";
+}
 
 Stage parse_stage(std::string_view text) {
   if (text == "imitation") return Stage::imitation;
   if (text == "simulation") return Stage::simulation;
-  throw InputError(fmt::format("--stages: found '{}'; required imitation or simulation", text));
+  if (text == "system") return Stage::system;
+  throw InputError(fmt::format("--stages: found '{}'; required imitation, simulation or system", text));
 }
 
 Teacher parse_teacher(std::string_view text) {
@@ -55,6 +59,7 @@ Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
       learner_(network, options.learner),
       started_(std::chrono::steady_clock::now()) {
   DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
+  DOPPLER_CHECK(std::is_sorted(options.stages.begin(), options.stages.end()), "stages out of order");
 }
 
 Task& Trainer::add(std::unique_ptr<OwnedTask> owned, double weight) {
@@ -86,6 +91,16 @@ void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
   }
 }
 
+SystemStage& Trainer::use_system(Oracle& system, const SystemStageOptions& options) {
+  DOPPLER_CHECK(!slots_.empty() && has(Stage::system), "a system without a task or a stage");
+  system_ = std::make_unique<SystemStage>(network_, slots_.front().task(), system, options);
+  return *system_;
+}
+
+bool Trainer::has(Stage stage) const {
+  return std::find(options_.stages.begin(), options_.stages.end(), stage) != options_.stages.end();
+}
+
 void Trainer::generate(Slot& slot) {
   slot.generation = generated_++;
   slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
@@ -97,11 +112,12 @@ Seconds Trainer::seconds() const {
 }
 
 double Trainer::done() const {
+  if (options_.stages.front() == Stage::system) return 1;
   if (options_.updates > 0) return static_cast<double>(updates_) / static_cast<double>(options_.updates);
   return seconds() / options_.time;
 }
 
-bool Trainer::finished() const { return done() >= 1; }
+bool Trainer::finished() const { return has(Stage::system) ? system_ && system_->finished() : done() >= 1; }
 
 Trainer::Slot& Trainer::next_slot() {
   const auto turn = [](const Slot& slot) { return static_cast<double>(slot.visits + 1) / slot.weight; };
@@ -111,12 +127,13 @@ Trainer::Slot& Trainer::next_slot() {
 
 TrainingReport Trainer::step() {
   DOPPLER_CHECK(!slots_.empty(), "training without tasks");
+  if (on_system() || (has(Stage::system) && done() >= 1)) return system_step();
   Slot& slot = next_slot();
   if (slot.generated && slot.visits > 0 && slot.visits % options_.visits_per_generated == 0) generate(slot);
   TrainingReport report;
   report.done = std::min(done(), 1.0);
-  const bool both = options_.stages.size() > 1;
-  report.stage = both && report.done >= options_.imitation_share ? options_.stages.back() : options_.stages.front();
+  const bool both = has(Stage::imitation) && has(Stage::simulation);
+  report.stage = both && report.done >= options_.imitation_share ? Stage::simulation : options_.stages.front();
   Rng rng = stream(options_.seed, Stream::update, updates_);
   report.result = update(slot, report.stage, report.done, rng);
   ++slot.visits;
@@ -125,6 +142,19 @@ TrainingReport Trainer::step() {
   report.task = task.name();
   report.best = task.best_makespan();
   report.bound = task.bound();
+  return report;
+}
+
+TrainingReport Trainer::system_step() {
+  TrainingReport report;
+  report.stage = Stage::system;
+  report.done = system_->done();
+  report.update = updates();
+  report.result = system_->step(stream(options_.seed, Stream::system, system_->steps()));
+  report.task = system_->task().name();
+  report.best = system_->task().best_makespan();
+  report.runs = system_->oracle().runs();
+  report.refused = system_->oracle().refused();
   return report;
 }
 
@@ -197,6 +227,11 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
 std::string Trainer::method() const {
   std::string stages;
   for (const Stage stage : options_.stages) stages += fmt::format("{} ", to_string(stage));
+  if (system_) {
+    const SystemStageOptions& system = system_->options();
+    stages += fmt::format("runs {} repeats {} max-slowdown {} system batch {} rate {} entropy {} ", system.runs,
+                          system.oracle.repeats, system.oracle.max_slowdown, system.batch, system.rate, system.entropy);
+  }
   const LearnerOptions& learner = options_.learner;
   return fmt::format(
       "{}teacher {} share {} batch {} rate {} {} entropy {} search {} self-imitation {} sel {} plc {} blind {}", stages,
@@ -212,16 +247,48 @@ PolicyFile Trainer::policy() const {
   return file;
 }
 
+bool Trainer::on_system() const { return system_ && system_->steps() > 0; }
+Adam& Trainer::optimiser() { return (on_system() ? system_->learner() : learner_).optimiser(); }
+const Adam& Trainer::optimiser() const { return (on_system() ? system_->learner() : learner_).optimiser(); }
+
+namespace {
+
+void add_found(const Task& task, nlohmann::ordered_json& entry) {
+  entry["evaluations"] = task.evaluations();
+  entry["best"] = {{"device_of_op", task.best().device_of_op}, {"priority", task.best().priority}};
+  entry["elites"] = nlohmann::json::array();
+  for (const Elite& elite : task.elites())
+    entry["elites"].push_back(
+        {{"makespan", elite.makespan}, {"order", elite.order}, {"device_of_op", elite.device_of_op}});
+}
+
+nlohmann::ordered_json system_entry(const SystemStage& system) {
+  nlohmann::ordered_json entry;
+  entry["steps"] = system.steps();
+  add_found(system.task(), entry);
+  if (const auto& verdict = system.verdict())
+    entry["verdict"] = {{"changed", verdict->changed},
+                        {"before", verdict->before},
+                        {"after", verdict->after},
+                        {"p", verdict->p},
+                        {"finalists", verdict->finalists},
+                        {"device_of_op", verdict->placement.device_of_op},
+                        {"priority", verdict->placement.priority}};
+  return entry;
+}
+
+}  // namespace
+
 PolicyFile Trainer::save(double best_validation) const {
   PolicyFile file = policy();
-  file.adam_mean.assign(learner_.optimiser().mean().begin(), learner_.optimiser().mean().end());
-  file.adam_square.assign(learner_.optimiser().square().begin(), learner_.optimiser().square().end());
+  file.adam_mean.assign(optimiser().mean().begin(), optimiser().mean().end());
+  file.adam_square.assign(optimiser().square().begin(), optimiser().square().end());
   nlohmann::ordered_json training;
   training["seed"] = options_.seed;
   training["method"] = method();
   training["updates"] = updates_;
   training["generated"] = generated_;
-  training["optimiser_steps"] = learner_.optimiser().steps();
+  training["optimiser_steps"] = optimiser().steps();
   training["seconds"] = seconds();
   if (std::isfinite(best_validation)) training["best_validation"] = best_validation;
   for (const Slot& slot : slots_) {
@@ -235,14 +302,10 @@ PolicyFile Trainer::save(double best_validation) const {
     entry["generation"] = slot.generation;
     entry["search_credit"] = slot.search_credit;
     entry["next_chunk"] = slot.next_chunk;
-    entry["evaluations"] = task.evaluations();
-    entry["best"] = {{"device_of_op", task.best().device_of_op}, {"priority", task.best().priority}};
-    entry["elites"] = nlohmann::json::array();
-    for (const Elite& elite : task.elites())
-      entry["elites"].push_back(
-          {{"makespan", elite.makespan}, {"order", elite.order}, {"device_of_op", elite.device_of_op}});
+    add_found(task, entry);
     training["tasks"].push_back(std::move(entry));
   }
+  if (system_) training["system"] = system_entry(*system_);
   // A file name need not be UTF-8.
   file.training = training.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return file;
@@ -265,6 +328,22 @@ void check_entries(const std::string& where, const Problem& problem, const std::
                      repeated(order);
   if (wrong)
     throw InputError(fmt::format("{}: a placement does not belong to its graph; required a sound checkpoint", where));
+}
+
+void restore_found(const std::string& where, const nlohmann::json& entry, Task& task) {
+  const Problem& problem = task.problem();
+  Placement best;
+  entry.at("best").at("device_of_op").get_to(best.device_of_op);
+  entry.at("best").at("priority").get_to(best.priority);
+  std::vector<Elite> elites;
+  for (const auto& part : entry.at("elites")) {
+    Elite elite{part.at("makespan").get<Seconds>(), part.at("order").get<std::vector<OpId>>(),
+                part.at("device_of_op").get<std::vector<DeviceId>>()};
+    check_entries(where, problem, elite.device_of_op, elite.order);
+    elites.push_back(std::move(elite));
+  }
+  if (!elites.empty()) check_entries(where, problem, best.device_of_op, best.priority);
+  task.restore(std::move(best), std::move(elites), entry.at("evaluations").get<std::uint64_t>());
 }
 
 }  // namespace
@@ -290,15 +369,16 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
     for (std::size_t i = 0; i < slots_.size(); ++i) restore_slot(where, &tasks[i], slots_[i]);
     updates_ = training.at("updates").get<std::uint64_t>();
     generated_ = training.at("generated").get<std::uint64_t>();
-    learner_.optimiser().set_steps(training.at("optimiser_steps").get<std::uint64_t>());
+    if (system_) restore_system(where, &training.at("system"));
+    optimiser().set_steps(training.at("optimiser_steps").get<std::uint64_t>());
     seconds_before_ = training.at("seconds").get<Seconds>();
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: damaged training state ({}); required a checkpoint", where, error.what()));
   }
   started_ = std::chrono::steady_clock::now();
   std::copy(file.parameters.begin(), file.parameters.end(), network_.parameters().begin());
-  std::copy(file.adam_mean.begin(), file.adam_mean.end(), learner_.optimiser().mean().begin());
-  std::copy(file.adam_square.begin(), file.adam_square.end(), learner_.optimiser().square().begin());
+  std::copy(file.adam_mean.begin(), file.adam_mean.end(), optimiser().mean().begin());
+  std::copy(file.adam_square.begin(), file.adam_square.end(), optimiser().square().begin());
 }
 
 // `json` is a nlohmann::json, which stays out of the header.
@@ -319,18 +399,26 @@ void Trainer::restore_slot(const std::string& where, const void* json, Slot& slo
                     "as then, not '{}', {} ops on {} devices",
                     where, entry.at("name").dump(), entry.at("ops").dump(), entry.at("devices").dump(), task.name(),
                     problem.op_count(), problem.device_count()));
-  Placement best;
-  entry.at("best").at("device_of_op").get_to(best.device_of_op);
-  entry.at("best").at("priority").get_to(best.priority);
-  std::vector<Elite> elites;
-  for (const auto& part : entry.at("elites")) {
-    Elite elite{part.at("makespan").get<Seconds>(), part.at("order").get<std::vector<OpId>>(),
-                part.at("device_of_op").get<std::vector<DeviceId>>()};
-    check_entries(where, problem, elite.device_of_op, elite.order);
-    elites.push_back(std::move(elite));
+  restore_found(where, entry, task);
+}
+
+void Trainer::restore_system(const std::string& where, const void* json) {
+  const auto& entry = *static_cast<const nlohmann::json*>(json);
+  restore_found(where, entry, system_->task());
+  std::optional<SystemVerdict> verdict;
+  if (entry.contains("verdict")) {
+    const auto& saved = entry.at("verdict");
+    verdict.emplace();
+    saved.at("changed").get_to(verdict->changed);
+    saved.at("before").get_to(verdict->before);
+    saved.at("after").get_to(verdict->after);
+    saved.at("p").get_to(verdict->p);
+    saved.at("finalists").get_to(verdict->finalists);
+    saved.at("device_of_op").get_to(verdict->placement.device_of_op);
+    saved.at("priority").get_to(verdict->placement.priority);
+    check_entries(where, system_->task().problem(), verdict->placement.device_of_op, verdict->placement.priority);
   }
-  if (!elites.empty()) check_entries(where, problem, best.device_of_op, best.priority);
-  task.restore(std::move(best), std::move(elites), entry.at("evaluations").get<std::uint64_t>());
+  system_->restore(entry.at("steps").get<std::uint64_t>(), std::move(verdict));
 }
 
 }  // namespace doppler

@@ -10,10 +10,11 @@
 #include "doppler/base/budget.h"
 #include "doppler/learn/learner.h"
 #include "doppler/learn/policy_file.h"
+#include "doppler/learn/system_stage.h"
 
 namespace doppler {
 
-enum class Stage : std::uint8_t { imitation, simulation };
+enum class Stage : std::uint8_t { imitation, simulation, system };
 std::string_view to_string(Stage stage);
 Stage parse_stage(std::string_view text);  // throws InputError
 
@@ -26,7 +27,7 @@ Teacher parse_teacher(std::string_view text);  // throws InputError
 
 struct TrainingOptions {
   std::vector<Stage> stages = {Stage::imitation, Stage::simulation};
-  // The whole training: a number of updates, or a time. Rates and stages follow the part that is done, so only a number
+  // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a number
   // of updates gives the same result every time.
   std::uint64_t updates = 0;
   Seconds time = 0;  // used if updates is 0
@@ -47,7 +48,8 @@ struct TrainingReport {
   double done = 0;  // 0 … 1
   Stage stage = Stage::imitation;
   std::string task;
-  Seconds best = 0, bound = 0;  // of the task so far
+  Seconds best = 0, bound = 0;          // of the task so far
+  std::uint64_t runs = 0, refused = 0;  // of the system so far
   UpdateReport result;
 };
 
@@ -66,13 +68,16 @@ class Trainer {
   Task& add(std::unique_ptr<Task> task, double weight = 1);
   // `count` slots for generated tasks.
   void add_generated(TaskGenerator generator, std::size_t count);
+  // Where the stage `system` runs placements of the first task; it needs one. Must outlive the trainer.
+  SystemStage& use_system(Oracle& system, const SystemStageOptions& options);
+  SystemStage* system() { return system_.get(); }  // null: none
 
   bool finished() const;
   // One update. Needs at least one task.
   TrainingReport step();
 
-  std::uint64_t updates() const { return updates_; }
-  std::uint64_t episodes() const { return updates_ * options_.learner.batch; }
+  std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
+  std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
   Seconds seconds() const;  // spent, over all resumptions
   std::size_t task_count() const { return slots_.size(); }
   Task& task(std::size_t i) { return slots_[i].task(); }
@@ -98,7 +103,12 @@ class Trainer {
     Task& task() const { return owned ? owned->task() : *borrowed; }
   };
 
-  double done() const;
+  bool has(Stage stage) const;
+  double done() const;  // of the stages that use the simulator
+  TrainingReport system_step();
+  bool on_system() const;  // stage III has begun
+  Adam& optimiser();       // of the stage that is on
+  const Adam& optimiser() const;
   Slot& next_slot();
   void generate(Slot& slot);
   void seek_expert(Slot& slot, Rng rng);
@@ -106,6 +116,7 @@ class Trainer {
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
   Task& add(Slot slot);
   void restore_slot(const std::string& where, const void* json, Slot& slot);
+  void restore_system(const std::string& where, const void* json);
   // What decides how a training goes on, beside its length.
   std::string method() const;
 
@@ -114,6 +125,7 @@ class Trainer {
   Learner learner_;
   TaskGenerator generator_;
   std::vector<Slot> slots_;
+  std::unique_ptr<SystemStage> system_;
   std::uint64_t updates_ = 0, generated_ = 0;
   Seconds seconds_before_ = 0;
   std::chrono::steady_clock::time_point started_;

@@ -124,7 +124,7 @@ class Drawing {
   void draw_axes() {
     const auto each_tick = [](const Range& range, auto draw_tick) {
       const double step = tick_distance(range);
-      for (double n = std::ceil(range.low / step); n * step <= range.high; ++n) draw_tick(n * step);
+      for (double n = std::ceil(range.low / step); n * step <= range.high; ++n) draw_tick(n * step + 0.0);  // never -0
     };
     each_tick(x_, [&](double x) {
       line(x, y_.low, x, y_.high, "#e4e4e4", "none");

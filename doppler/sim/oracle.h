@@ -1,15 +1,18 @@
 #pragma once
 
+#include <optional>
+
 #include "doppler/sim/simulator.h"
 
 namespace doppler {
 
-// Placement in, time out: what a learner or a search optimises. The simulator is one; the engine will be
-// another.
+// Placement in, time out: what a learner or a search optimises. The simulator is one, the engine another.
 class Oracle {
  public:
   virtual ~Oracle() = default;
   virtual Seconds evaluate(const Placement& placement) = 0;
+  // What happened in the last evaluation, if the oracle keeps that.
+  virtual std::optional<Timeline> timeline() const { return std::nullopt; }
 };
 
 class SimulatorOracle final : public Oracle {

@@ -111,7 +111,7 @@ class TrainTest(unittest.TestCase):
         base = ("train", graph, "--machine", "p100x4", "--out", out, "--episodes", 16)
         self.fails("no machine; required --machine", "train", graph, "--out", out)
         self.fails("no graphs", "train", "--out", out, "--machine", "p100x4")
-        self.fails("required imitation or simulation", *base, "--stages", "guessing")
+        self.fails("required imitation, simulation or system", *base, "--stages", "guessing")
         self.fails("required imitation, simulation, or", *base, "--stages", "simulation,imitation")
         self.fails("required critical_path, heft or best", *base, "--teacher", "nobody")
         self.fails("required one per graph", *base, "--weights", "1,2")

@@ -39,6 +39,7 @@ TEST(APlot, MapsTheRangeWithItsMarginToTheFrame) {
                                        .from_zero = true});
   EXPECT_NE(svg.find(R"(<circle cx="113.8" cy="420.0")"), std::string::npos) << svg;
   EXPECT_NE(svg.find(R"(<circle cx="710.2" cy="61.9")"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find(">-0<"), std::string::npos) << svg;
 }
 
 TEST(APlot, GivesBothAxesTheSameRangeForItsDiagonal) {

@@ -1,0 +1,242 @@
+#include "doppler/app/serve.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/app/console.h"
+#include "doppler/app/policies.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
+#include "doppler/base/statistics.h"
+#include "doppler/learn/deployment.h"
+#include "doppler/report/plot.h"
+#include "doppler/sim/bounds.h"
+
+namespace doppler {
+namespace {
+
+// What the summary calls "right after" a drift, and "before" it or "at the end".
+constexpr std::size_t kRightAfter = 10, kSpan = 20;
+
+struct Drift {
+  DeviceId device = 0;
+  double factor = 1;
+  std::size_t run = 0;  // the first that is affected, from 0
+};
+
+Drift parse_drift(const std::string& text, const Machine& machine) {
+  const auto wrong = [&] {
+    return InputError(fmt::format("--drift: found '{}'; required device=factor@run, such as 0=2@100", text));
+  };
+  const std::size_t at = text.rfind('@');
+  const std::size_t equals = text.rfind('=', at);
+  if (at == std::string::npos || equals == std::string::npos || equals == 0) throw wrong();
+  char* end = nullptr;
+  const std::string factor = text.substr(equals + 1, at - equals - 1), run = text.substr(at + 1);
+  Drift drift;
+  drift.factor = std::strtod(factor.c_str(), &end);
+  if (factor.empty() || *end != '\0' || !(drift.factor > 0) || drift.factor > 1e6) throw wrong();
+  drift.run = std::strtoull(run.c_str(), &end, 10);
+  if (run.empty() || *end != '\0' || run.find_first_not_of("0123456789") != std::string::npos) throw wrong();
+  drift.device = machine.device_by_name(text.substr(0, equals));
+  return drift;
+}
+
+// Everything that happened.
+struct Service {
+  std::vector<Seconds> times;
+  std::vector<bool> challenger;  // by run: not the incumbent
+  std::vector<Drift> drifts;
+
+  // Of the incumbent's runs among [first, last); none: of all of them.
+  std::optional<Seconds> typical(std::size_t first, std::size_t last) const {
+    std::vector<Seconds> chosen;
+    for (std::size_t i = first; i < std::min(last, times.size()); ++i)
+      if (!challenger[i]) chosen.push_back(times[i]);
+    if (chosen.empty()) return std::nullopt;
+    return median(std::move(chosen));
+  }
+  std::optional<Seconds> at_first() const { return typical(0, kSpan); }
+  std::optional<Seconds> at_the_end() const {
+    return typical(times.size() - std::min(kSpan, times.size()), times.size());
+  }
+  std::optional<Seconds> before(const Drift& drift) const {
+    return typical(drift.run - std::min(kSpan, drift.run), drift.run);
+  }
+  std::optional<Seconds> right_after(const Drift& drift) const { return typical(drift.run, drift.run + kRightAfter); }
+};
+
+// One JSON object per line: every run, and every decision as it is made.
+class ServiceLog {
+ public:
+  explicit ServiceLog(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    file_.open(path, std::ios::trunc);
+    if (!file_) throw InputError(fmt::format("{}: cannot be written; required a place for the log", path));
+  }
+  void run(std::size_t number, Seconds time, bool challenger) {
+    write({{"run", number}, {"role", challenger ? "challenger" : "incumbent"}, {"seconds", time}});
+  }
+  void events(const Deployment& deployment) {
+    for (; written_ < deployment.events().size(); ++written_) {
+      const DeploymentEvent& event = deployment.events()[written_];
+      nlohmann::ordered_json line = {{"run", event.run}, {"event", to_string(event.kind)}, {"text", event.text}};
+      for (const auto& [name, value] : event.numbers) line[name] = value;
+      write(line);
+    }
+  }
+
+ private:
+  void write(const nlohmann::ordered_json& line) {
+    if (!file_.is_open()) return;
+    file_ << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n" << std::flush;
+    if (!file_) throw InputError(fmt::format("{}: cannot be written; required a disk with room", path_));
+  }
+  std::string path_;
+  std::ofstream file_;
+  std::size_t written_ = 0;
+};
+
+Service run_service(const Study& study, Rig& rig, Deployment& deployment, const ServeOptions& serving, bool quiet) {
+  Service service;
+  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, study.machine()));
+  ServiceLog log(serving.log);
+  ProgressLine progress(quiet, study.path(), study.graph().unitless());
+  try {
+    for (std::size_t run = 0; run < serving.runs && !interrupt_flag()->load(); ++run) {
+      for (const Drift& drift : service.drifts)
+        if (drift.run == run) rig.emulated()->slow_down(drift.device, drift.factor);
+      const Placement& placement = deployment.next();
+      log.events(deployment);
+      const Seconds time = rig.engine().run(placement);
+      service.times.push_back(time);
+      service.challenger.push_back(deployment.exploring());
+      log.run(run, time, deployment.exploring());
+      deployment.observe(time, rig.engine().timeline());
+      log.events(deployment);
+      progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", run + 1, serving.runs,
+                                              study.show_time(time), deployment.changes()));
+    }
+  } catch (const RunCancelled&) {
+    // What was learned is kept.
+  }
+  if (service.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
+  return service;
+}
+
+std::string describe(const Study& study, const Deployment& deployment, const Service& service) {
+  const auto show = [&](const std::optional<Seconds>& time) { return time ? study.show_time(*time) : "-"; };
+  std::string text = fmt::format(
+      "runs         {}, {} of them to try a challenger ({:.1f} %)\n", deployment.runs(), deployment.explored(),
+      100 * static_cast<double>(deployment.explored()) / static_cast<double>(deployment.runs()));
+  text += fmt::format("at first     {}\n", show(service.at_first()));
+  for (const Drift& drift : service.drifts)
+    if (drift.run < service.times.size())
+      text += fmt::format("drift        device '{}' takes {} times as long from run {} on: {} before, {} right after\n",
+                          study.machine().device(drift.device).name, drift.factor, drift.run,
+                          show(service.before(drift)), show(service.right_after(drift)));
+  text += fmt::format("at the end   {}\n", show(service.at_the_end()));
+  text += fmt::format("changes      {} of the placement\n", deployment.changes());
+  for (const DeploymentEvent& event : deployment.events())
+    if (event.kind == DeploymentEvent::Kind::changed || event.kind == DeploymentEvent::Kind::drift)
+      text += fmt::format("  run {:>5}  {}: {}\n", event.run, to_string(event.kind), event.text);
+  return text;
+}
+
+std::string to_json(const Study& study, const Deployment& deployment, const Service& service) {
+  nlohmann::ordered_json result = {{"graph", study.path()},           {"machine", study.machine().name()},
+                                   {"runs", deployment.runs()},       {"explored", deployment.explored()},
+                                   {"changes", deployment.changes()}, {"drifts", nlohmann::json::array()},
+                                   {"times", service.times}};
+  const auto add = [](nlohmann::ordered_json& to, const char* name, const std::optional<Seconds>& time) {
+    if (time) to[name] = *time;
+  };
+  add(result, "at_first", service.at_first());
+  add(result, "at_the_end", service.at_the_end());
+  for (const Drift& drift : service.drifts) {
+    if (drift.run >= service.times.size()) continue;
+    nlohmann::ordered_json entry = {{"device", drift.device}, {"factor", drift.factor}, {"run", drift.run}};
+    add(entry, "before", service.before(drift));
+    add(entry, "right_after", service.right_after(drift));
+    result["drifts"].push_back(std::move(entry));
+  }
+  return result.dump(2) + "\n";
+}
+
+std::string draw(const Study& study, const Deployment& deployment, const Service& service) {
+  Plot plot;
+  plot.title = fmt::format("{} on {}", study.graph().title(), study.machine().name());
+  plot.x_title = "run";
+  plot.y_title = study.graph().unitless() ? "time" : "milliseconds";
+  plot.series = {{.label = "incumbent", .x = {}, .y = {}}, {.label = "challenger", .x = {}, .y = {}}};
+  const double unit = study.graph().unitless() ? 1 : 1e3;
+  for (std::size_t i = 0; i < service.times.size(); ++i) {
+    Plot::Series& series = plot.series[service.challenger[i] ? 1 : 0];
+    series.x.push_back(static_cast<double>(i));
+    series.y.push_back(service.times[i] * unit);
+  }
+  for (const Drift& drift : service.drifts)
+    plot.marks.push_back({static_cast<double>(drift.run) - 0.5,
+                          fmt::format("'{}' × {} slower", study.machine().device(drift.device).name, drift.factor)});
+  for (const DeploymentEvent& event : deployment.events())
+    if (event.kind == DeploymentEvent::Kind::changed)
+      plot.marks.push_back({static_cast<double>(event.run) - 0.5, "new placement"});
+  plot.from_zero = true;
+  return plot_to_svg(plot);
+}
+
+void write_incumbent(const Study& study, const Deployment& deployment, const ServeOptions& serving,
+                     const Options& options) {
+  Provenance made = outcome_of(study, options, lower_bound(study.problem())).made;
+  made.method = made.winner = "doppler";
+  made.budget = fmt::format("{} runs", deployment.runs());
+  made.makespan = Simulator(study.problem()).makespan(deployment.incumbent());
+  write_file_atomically(serving.placement, placement_to_json(deployment.incumbent(), made));
+}
+
+}  // namespace
+
+void add_serve_flags(CLI::App& verb, ServeOptions& options) {
+  CLI::Option* learn = verb.add_flag("--learn", options.learn, "Serve the graph and improve its placement meanwhile");
+  const auto serving = [&](CLI::Option* option) { return option->needs(learn)->group("With --learn"); };
+  serving(verb.add_option("--runs", options.runs, "How many")->check(CLI::Range(1u, 1'000'000'000u)))
+      ->capture_default_str();
+  serving(verb.add_option("--explore", options.explore, "Share of the runs that may try a challenger")
+              ->check(CLI::Range(0.0, 1.0)))
+      ->capture_default_str();
+  serving(verb.add_option("--max-slowdown", options.max_slowdown,
+                          "A challenger is given up after one run that takes so many times as long as usual")
+              ->check(CLI::Range(1.0, 1000.0)))
+      ->capture_default_str();
+  serving(verb.add_option("--search-time", options.search_time, "To look for a challenger, between two runs"))
+      ->type_name("TIME")
+      ->capture_default_str();
+  serving(verb.add_option("--checkpoint", options.checkpoint, "The policy that suggests challengers; default: shipped"))
+      ->type_name("PATH");
+  serving(verb.add_option("--drift", options.drift, "Emulated: device=factor@run, slower from that run on"));
+  serving(verb.add_option("--log", options.log, "Every run and every decision, as JSON lines"))->type_name("FILE");
+  serving(verb.add_option("--plot", options.plot, "Time per run as an SVG picture"))->type_name("FILE");
+  serving(verb.add_option("-o", options.placement, "The placement at the end"))->type_name("FILE");
+}
+
+void serve(const Study& study, Rig& rig, const Placement& start, const ServeOptions& serving, const Options& options) {
+  if (!serving.drift.empty() && rig.emulated() == nullptr) throw InputError("--drift: required --devices emulated");
+  const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
+  DeploymentOptions deploying;
+  deploying.explore_share = serving.explore;
+  deploying.max_slowdown = serving.max_slowdown;
+  deploying.search_time = parse_duration(serving.search_time, "--search-time");
+  deploying.policy = policy.get();
+  deploying.seed = options.seed;
+  deploying.interrupted = interrupt_flag();
+  Deployment deployment(study.problem(), start, deploying);
+  const Service service = run_service(study, rig, deployment, serving, options.quiet);
+  if (!serving.placement.empty()) write_incumbent(study, deployment, serving, options);
+  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(study, deployment, service));
+  write_json_if_asked(options, to_json(study, deployment, service));
+  print_text(options, describe(study, deployment, service));
+}
+
+}  // namespace doppler

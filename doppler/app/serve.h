@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doppler/app/rig.h"
+
+namespace doppler {
+
+// `run --learn`: the graph is served again and again, and its placement improves.
+struct ServeOptions {
+  bool learn = false;
+  unsigned runs = 200;
+  double explore = 0.1, max_slowdown = 1.2;
+  std::string search_time = "200ms", checkpoint;
+  std::string log, plot, placement;  // files to write; empty: none
+  std::vector<std::string> drift;    // emulated: "device=factor@run"
+};
+void add_serve_flags(CLI::App& verb, ServeOptions& options);
+
+// Ctrl-C ends it early and keeps what was learned. Throws InputError if a flag is wrong.
+void serve(const Study& study, Rig& rig, const Placement& start, const ServeOptions& serving, const Options& options);
+
+}  // namespace doppler

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "doppler/app/rig.h"
+#include "doppler/app/training_run.h"
+#include "doppler/learn/trainer.h"
+
+namespace doppler {
+
+// The flags of stage III.
+struct SystemOptions {
+  RigOptions rig;
+  std::uint64_t runs = 400;
+  double max_slowdown = 1.2;
+};
+void add_system_flags(CLI::App& verb, SystemOptions& options);
+
+// The system that stage III runs placements on: one graph and its engine.
+class SystemTraining {
+ public:
+  // `options` has the machine. Throws InputError if the graph cannot be run as asked.
+  SystemTraining(const std::string& path, const Options& options, const SystemOptions& system);
+
+  // The graph's task, for the stages before too.
+  std::unique_ptr<Task> make_task(std::string name) const;
+  void join(Trainer& trainer, const LearnerOptions& learner);
+
+ private:
+  SystemOptions options_;
+  std::uint64_t seed_;
+  Study study_;
+  Rig rig_;
+  EngineOracle oracle_;
+};
+
+// How stage III ended, for people: a line or two.
+std::string describe_system(const SystemStage& stage, bool unitless);
+
+}  // namespace doppler

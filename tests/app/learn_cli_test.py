@@ -1,0 +1,144 @@
+"""Learning on the real system: `doppler run --learn` and `doppler train --stages …,system`, by the real command, on
+emulated devices. Usage: DOPPLER=path/to/doppler learn_cli_test.py"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.dom.minidom
+
+DOPPLER = os.environ["DOPPLER"]
+LIMIT = 300  # seconds; generous, because sanitizer builds share two cores
+# An op takes about 0.1 ms on the modelled devices; ten times that is well above what a busy box adds to a sleep.
+SCALE = 10
+BURST, ALLOWED_SHARE = 16, 0.1
+
+
+def run(*arguments):
+    return subprocess.run([DOPPLER, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT)
+
+
+class LearnTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.graph, self.placement = self.directory / "graph.json", self.directory / "placement.json"
+        self.ok("generate", "layered", "--ops", 40, "--width", 8, "--seed", 1, "-o", self.graph)
+        self.ok("place", self.graph, "--machine", "p100x4", "--method", "anneal", "--evaluations", 20000, "-o",
+                self.placement)
+
+    def ok(self, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def fails(self, message, *arguments, code=2):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, (arguments, done.stdout, done.stderr))
+        self.assertTrue(done.stderr.startswith("doppler: "), done.stderr)
+        self.assertIn(message, done.stderr)
+
+    def serve(self, *flags):
+        return ("run", self.graph, self.placement, "--machine", "p100x4", "--devices", "emulated", "--time-scale", SCALE,
+                "--learn", "--search-time", "50ms", *flags)
+
+    def lines(self, path):
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def test_adapts_to_a_device_that_becomes_slow(self):
+        log, plot, end = (self.directory / name for name in ("log.jsonl", "plot.svg", "end.json"))
+        result = json.loads(self.ok(*self.serve("--runs", 140, "--drift", "0=3@50", "--log", log, "--plot", plot, "-o",
+                                                end, "--json")).stdout)
+        self.assertEqual(result["runs"], 140)
+        drift = result["drifts"][0]
+        self.assertGreater(drift["right_after"], drift["before"])
+        events = [line for line in self.lines(log) if "event" in line]
+        noticed = [line for line in events if line["event"] == "drift"]
+        self.assertTrue(any(line["run"] >= 50 for line in noticed), events)
+        changed = [line for line in events if line["event"] == "changed" and line["run"] > 50]
+        self.assertTrue(changed, events)
+        for line in changed:
+            self.assertLess(line["p"], 0.01)
+        self.assertLess(result["at_the_end"], drift["right_after"])
+        self.assertLessEqual(result["explored"], ALLOWED_SHARE * 140 + 1 + BURST * len(noticed))
+        self.assertEqual(len([line for line in self.lines(log) if "seconds" in line]), 140)
+        # What it ends with moves work off the slow device, and can be run.
+        before, after = (json.loads(path.read_text())["assignment"] for path in (self.placement, end))
+        self.assertLess(after.count(0), before.count(0))
+        picture = xml.dom.minidom.parse(str(plot))
+        self.assertEqual(len(picture.getElementsByTagName("circle")), 140)
+
+    def test_prints_a_summary(self):
+        text = self.ok(*self.serve("--runs", 12)).stdout
+        for word in ("runs         12", "at first", "at the end", "changes"):
+            self.assertIn(word, text)
+
+    def test_ctrl_c_keeps_what_was_learned(self):
+        log, end = self.directory / "log.jsonl", self.directory / "end.json"
+        command = self.serve("--runs", 1000000, "--log", log, "-o", end)
+        process = subprocess.Popen([DOPPLER, *map(str, command)], stdout=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + LIMIT
+        while not (log.exists() and log.read_text().count("\n") > 5) and time.monotonic() < deadline:
+            pass
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("at the end", text)
+        self.ok("simulate", self.graph, end, "--machine", "p100x4")
+
+    def test_refuses_wrong_flags(self):
+        self.fails("--drift: found '0=2'", *self.serve("--drift", "0=2"))
+        self.fails("--drift: found '0=x@3'", *self.serve("--drift", "0=x@3"))
+        self.fails("device", *self.serve("--drift", "nowhere=2@3"))
+        self.fails("--learn", "run", self.graph, self.placement, "--machine", "p100x4", "--devices", "emulated",
+                   "--plot", "x.svg")
+
+    def train(self, out, *flags, stages="simulation,system", runs=60):
+        return ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--seed", 3, "--stages", stages,
+                "--devices", "emulated", "--time-scale", SCALE, "--runs", runs, "--out", out, *flags)
+
+    def test_trains_on_the_system_after_the_simulator(self):
+        out = self.directory / "run"
+        text = self.ok(*self.train(out)).stdout
+        self.assertIn("after stage II", text)
+        metrics = self.lines(out / "metrics.jsonl")
+        self.assertEqual([line["stage"] for line in metrics][-1], "system")
+        self.assertIn("simulation", [line["stage"] for line in metrics])
+        runs = self.lines(out / "measurements.jsonl")
+        self.assertEqual(len(runs), metrics[-1]["runs"])
+        self.assertLessEqual(len(runs), 60)
+        self.ok("simulate", self.graph, out / "placements/graph@p100x4.json", "--machine", "p100x4")
+        # It is over: resuming runs nothing more.
+        self.ok(*self.train(out, "--resume"))
+        self.assertEqual(self.lines(out / "measurements.jsonl"), runs)
+
+    def test_goes_on_with_the_measurements_of_a_killed_training(self):
+        out = self.directory / "killed"
+        process = subprocess.Popen([DOPPLER, *map(str, self.train(out, "--checkpoint-every", "1ms"))],
+                                   stdout=subprocess.DEVNULL)
+        measurements = out / "measurements.jsonl"
+        deadline = time.monotonic() + LIMIT
+        while not (measurements.exists() and measurements.read_text().count("\n") > 3) and time.monotonic() < deadline:
+            pass
+        process.kill()
+        process.wait()
+        before = measurements.read_text().splitlines()[:-1]  # the last may be cut short
+        self.ok(*self.train(out, "--checkpoint-every", "1ms", "--resume"))
+        after = measurements.read_text().splitlines()
+        self.assertEqual(after[:len(before)], before)
+
+    def test_refuses_a_system_stage_that_cannot_be(self):
+        self.fails("required one graph", "train", self.graph, self.graph, "--machine", "p100x4", "--stages", "system",
+                   "--devices", "emulated", "--out", self.directory / "a")
+        self.fails("no program", "train", self.graph, "--machine", "p100x4", "--stages", "system", "--out",
+                   self.directory / "b")
+        self.fails("--runs: found 5", *self.train(self.directory / "c", runs=5))
+        self.fails("--stages: found 'system,simulation'", *self.train(self.directory / "d", stages="system,simulation"))
+
+
+if __name__ == "__main__":
+    unittest.main()
