@@ -81,8 +81,8 @@ class Help(CommandTest):
 
 class BadInput(CommandTest):
     def test_in_the_verb_lists_the_verbs(self):
-        self.fails(2, "found 'plase'; required one of info, place, compare, simulate, train, generate", "plase")
-        self.fails(2, "no verb; required one of info, place, compare, simulate, train, generate")
+        self.fails(2, "found 'plase'; required one of info, place, compare, simulate, run, calibrate, validate, train", "plase")
+        self.fails(2, "no verb; required one of info, place, compare, simulate, run, calibrate, validate, train")
         self.fails(2, "subcommand", "generate")
 
     def test_in_a_flag_is_named(self):

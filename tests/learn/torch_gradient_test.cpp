@@ -73,7 +73,7 @@ Outputs embed(const PolicyInput& input, const GnnShape& shape, Leaves& leaves) {
   result.placed = linear(h, kWidth);
   result.producer = linear(h, kWidth);
   const torch::Tensor hidden = torch::relu(linear(h, kWidth));
-  result.score = 10 * torch::tanh(linear(hidden, 1).squeeze(1) / 10);
+  result.score = 20 * torch::tanh(linear(hidden, 1).squeeze(1) / 20);
   return result;
 }
 
