@@ -6,14 +6,26 @@
 
 namespace doppler {
 
+void Courier::prepare() {
+  waiting_.clear();
+  more_.store(false);
+  blocked_.store(false);
+}
+
+bool Courier::help() {
+  const std::lock_guard lock(mutex_);
+  receive();
+  const bool served = serve();
+  more_.store(served && !waiting_.empty(), std::memory_order_seq_cst);
+  blocked_.store(!served && !waiting_.empty(), std::memory_order_seq_cst);
+  return served;
+}
+
 void Courier::work() {
   while (!run_.stopped()) {
     const std::uint64_t releases_before = releases();
-    receive();
-    if (serve()) continue;
-    const auto has_work = [&] {
-      return run_.stopped() || has_mail() || (!waiting_.empty() && releases() != releases_before);
-    };
+    if (help()) continue;
+    const auto has_work = [&] { return run_.stopped() || has_mail() || (blocked() && releases() != releases_before); };
     const unsigned thread = run_.courier_thread(courier_);
     if (const Ticks due = next_due(); due != kNever) {
       if (const Ticks left = due - run_.now(); left > 0) run_.parking.nap(thread, left, has_work);
@@ -30,6 +42,7 @@ void Courier::receive() {
 }
 
 bool Courier::has_mail() const {
+  if (more_.load(std::memory_order_seq_cst)) return true;
   for (DeviceId src = 0; src < run_.devices; ++src)
     if (run_.requests(src, courier_).has_mail()) return true;
   return false;

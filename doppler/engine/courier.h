@@ -11,9 +11,18 @@ class Courier {
  public:
   Courier(SharedRun& run, unsigned courier) : run_(run), courier_(courier) {}
   virtual ~Courier() = default;
+  Courier(const Courier&) = delete;
 
-  virtual void prepare() { waiting_.clear(); }
+  virtual void prepare();
   void work();  // on its thread, until the run is stopped
+
+  // A worker that has nothing to do serves the courier of its device itself: nobody can do so sooner, and a courier
+  // that has to wait for a core would keep it waiting. False: there was nothing to do.
+  bool help();
+  // Whether there may be something to do.
+  bool has_mail() const;
+  // Whether copies wait for memory, and for nothing else.
+  bool blocked() const { return blocked_.load(std::memory_order_seq_cst); }
 
   // When everybody sleeps: a transfer that waits for memory.
   const std::vector<std::uint32_t>& waiting() const { return waiting_; }
@@ -30,11 +39,13 @@ class Courier {
 
   SharedRun& run_;
   const unsigned courier_;
-  std::vector<std::uint32_t> waiting_;  // not begun
+  std::vector<std::uint32_t> waiting_;  // not begun; guarded by the mutex, as everything that serve() touches
 
  private:
   void receive();
-  bool has_mail() const;
+
+  std::mutex mutex_;
+  std::atomic<bool> more_{false}, blocked_{false};  // of `waiting_`: may be served; do not fit in memory
 };
 
 // Copies for real, one at a time: the courier of one destination.

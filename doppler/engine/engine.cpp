@@ -18,13 +18,14 @@ namespace doppler {
 class Engine::Crew : public std::enable_shared_from_this<Crew> {
  public:
   Crew(const Problem& problem, Kernels& kernels, const EngineOptions& options) : run_(problem, kernels, options) {
-    for (DeviceId device = 0; device < run_.devices; ++device) workers_.emplace_back(run_, device);
     for (unsigned courier = 0; courier < run_.courier_count(); ++courier) {
       if (run_.emulated())
         couriers_.push_back(std::make_unique<EmulatedCourier>(run_, courier));
       else
         couriers_.push_back(std::make_unique<CopyCourier>(run_, courier));
     }
+    for (DeviceId device = 0; device < run_.devices; ++device)
+      workers_.emplace_back(run_, device, run_.emulated() ? nullptr : couriers_[run_.courier_of(device)].get());
   }
 
   void hire() {

@@ -14,7 +14,8 @@ class MessageLog {
   // Between runs only.
   void prepare(std::size_t most) {
     if (messages_.size() < most) messages_.resize(most);
-    sent_ = received_ = 0;
+    sent_ = 0;
+    received_.store(0, std::memory_order_relaxed);
     published_.store(0, std::memory_order_relaxed);
   }
 
@@ -24,12 +25,18 @@ class MessageLog {
     published_.store(sent_, std::memory_order_seq_cst);
   }
 
-  // Receiver.
-  bool has_mail() const { return published_.load(std::memory_order_seq_cst) != received_; }
+  // From any thread.
+  bool has_mail() const {
+    return published_.load(std::memory_order_seq_cst) != received_.load(std::memory_order_relaxed);
+  }
+  // Receiver: one thread at a time.
   template <typename Visit>
   void receive(Visit visit) {
     const std::uint32_t last = published_.load(std::memory_order_acquire);
-    while (received_ < last) visit(messages_[received_++]);
+    std::uint32_t next = received_.load(std::memory_order_relaxed);
+    if (next == last) return;
+    while (next < last) visit(messages_[next++]);
+    received_.store(last, std::memory_order_relaxed);
   }
 
  private:
@@ -37,7 +44,7 @@ class MessageLog {
   // What each side writes has a cache line of its own.
   alignas(64) std::uint32_t sent_ = 0;
   alignas(64) std::atomic<std::uint32_t> published_{0};
-  alignas(64) std::uint32_t received_ = 0;
+  alignas(64) std::atomic<std::uint32_t> received_{0};
 };
 
 }  // namespace doppler

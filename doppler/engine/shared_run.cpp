@@ -20,7 +20,8 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
       direct_logs(devices * devices),
       request_logs(devices * courier_count()),
       arrival_logs(devices),
-      parking(thread_count()) {
+      parking(thread_count()),
+      resting(new std::atomic<bool>[devices]) {
   for (DeviceId device = 0; device < devices; ++device) {
     const Device& made = problem.machine().device(device);
     if (made.slots != 1)
@@ -68,6 +69,7 @@ void SharedRun::prepare(const Placement& wanted) {
     for (unsigned courier = 0; courier < courier_count(); ++courier) requests(src, courier).prepare(most[courier]);
   }
   parking.clear();
+  for (DeviceId device = 0; device < devices; ++device) resting[device].store(false);
   stop.store(false);
   deadlocked.store(false);
   unfinished.store(devices);

@@ -91,6 +91,7 @@ struct SharedRun {
   std::deque<MessageLog> arrival_logs;  // courier to worker: it is there
 
   Parking parking;
+  std::unique_ptr<std::atomic<bool>[]> resting;  // by device: its worker has nothing to do
   std::chrono::steady_clock::time_point begin;
   std::atomic<bool> stop{false}, deadlocked{false};
   std::atomic<std::uint32_t> unfinished{0};  // workers

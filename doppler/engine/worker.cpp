@@ -19,10 +19,11 @@ inline void pause() {
 
 }  // namespace
 
-Worker::Worker(SharedRun& run, DeviceId device)
+Worker::Worker(SharedRun& run, DeviceId device, Courier* courier)
     : run_(run),
       device_(device),
       arena_(run.arenas[device]),
+      courier_(courier),
       inputs_(run.routes.most_inputs()),
       outputs_(run.routes.most_outputs()) {
   folds_early_ = arena_.capacity() == 0 && std::find(run.folds.begin(), run.folds.end(), 1) != run.folds.end();
@@ -181,15 +182,31 @@ bool Worker::fold_one() {
   return false;
 }
 
+// Until there is something to do. Meanwhile the worker is its own courier.
 template <typename HasWork>
 void Worker::rest(HasWork has_work) {
-  const auto something = [&] { return run_.stopped() || has_work(); };
-  bool found = false;
-  for (int spin = run_.emulated() ? kSpins : 0; spin < kSpins && !found; ++spin) {
-    pause();
-    found = something();
+  run_.resting[device_].store(true, std::memory_order_seq_cst);
+  std::uint64_t releases = arena_.releases();
+  const auto can_help = [&] {
+    return courier_ != nullptr && (courier_->has_mail() || (courier_->blocked() && arena_.releases() != releases));
+  };
+  const auto something = [&] { return run_.stopped() || has_work() || can_help(); };
+  while (!run_.stopped() && !has_work()) {
+    if (can_help()) {
+      releases = arena_.releases();
+      courier_->help();
+      continue;
+    }
+    bool found = false;
+    for (int spin = run_.emulated() ? kSpins : 0; spin < kSpins && !found; ++spin) {
+      pause();
+      found = something();
+    }
+    if (!found && !run_.parking.park(device_, something)) run_.deadlock();
   }
-  if (!found && !run_.parking.park(device_, something)) run_.deadlock();
+  run_.resting[device_].store(false, std::memory_order_seq_cst);
+  // What was left to us and comes too late for that.
+  if (courier_ != nullptr && courier_->has_mail()) run_.parking.wake(run_.courier_thread(run_.courier_of(device_)));
   now_ = run_.now();
 }
 
@@ -280,7 +297,9 @@ void Worker::send(OpId op) {
         run_.transfer_records[id].queued = now_;
         const unsigned courier = run_.courier_of(dst);
         run_.requests(device_, courier).send(id);
-        run_.parking.wake(run_.courier_thread(courier));
+        // A device that rests serves itself; should it stop resting at this moment, it calls the courier.
+        const bool self_service = !run_.emulated() && run_.resting[dst].load(std::memory_order_seq_cst);
+        run_.parking.wake(self_service ? dst : run_.courier_thread(courier));
       }
     }
   }

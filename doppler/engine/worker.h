@@ -1,5 +1,6 @@
 #pragma once
 
+#include "doppler/engine/courier.h"
 #include "doppler/engine/ready_queue.h"
 #include "doppler/engine/shared_run.h"
 
@@ -10,7 +11,8 @@ namespace doppler {
 // doppler/engine.
 class Worker {
  public:
-  Worker(SharedRun& run, DeviceId device);
+  // `courier` brings this device its tensors; null if it cannot be helped.
+  Worker(SharedRun& run, DeviceId device, Courier* courier);
 
   void prepare();  // between runs
   void work();     // on the device's thread, until its ops are done or the run is stopped
@@ -50,6 +52,7 @@ class Worker {
   SharedRun& run_;
   const DeviceId device_;
   Arena& arena_;
+  Courier* const courier_;
   ReadyQueue queue_;
   Ticks now_ = 0;
   std::uint32_t left_ = 0;
