@@ -35,6 +35,14 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
+double trimmed_mean(std::vector<double> values, double share) {
+  DOPPLER_CHECK(!values.empty() && share >= 0 && share < 0.5, "the mean of {} values without {}", values.size(), share);
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  return std::accumulate(values.begin() + cut, values.end() - cut, 0.0) /
+         static_cast<double>(values.size() - 2 * static_cast<std::size_t>(cut));
+}
+
 double pearson(std::span<const double> x, std::span<const double> y) {
   DOPPLER_CHECK(x.size() == y.size() && x.size() >= 2, "correlation of {} and {} values", x.size(), y.size());
   const auto n = static_cast<double>(x.size());

@@ -9,6 +9,10 @@
 namespace doppler {
 namespace {
 
+// A busy device takes the sum of its ops' times, and the sum of medians of skewed times is too small: so means, but
+// without the few times when something else had the core.
+constexpr double kOutliers = 0.02;
+
 // When each device was last busy before an op began, and the op that began.
 struct Run {
   const Timeline::Execution* execution = nullptr;
@@ -95,7 +99,7 @@ void Calibration::describe_ops(Device& device) const {
   device.memory_bytes_per_second = 0;
   for (const auto& [shape, times] : ops_) {
     const auto& [kind, dtype, flops, read, written] = shape;
-    device.measured.push_back({kind, dtype, flops, read, written, median(times)});
+    device.measured.push_back({kind, dtype, flops, read, written, trimmed_mean(times, kOutliers)});
   }
   std::vector<double> bandwidths;
   double slowest = 0;

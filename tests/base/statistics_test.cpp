@@ -16,6 +16,11 @@ TEST(Statistics, OfQuantilesInterpolateLinearly) {
   EXPECT_EQ(quantile({10, 20, 30}, 1), 30);
 }
 
+TEST(Statistics, OfATrimmedMeanLeaveOutBothEnds) {
+  EXPECT_EQ(trimmed_mean({100, 2, 4, 3, -50}, 0.2), 3);  // one of five at each end
+  EXPECT_EQ(trimmed_mean({1, 5}, 0.2), 3);               // less than one: none
+}
+
 TEST(Statistics, OfCorrelationKnowStraightLinesAndMonotoneOnes) {
   const std::vector<double> x{1, 2, 3, 4}, line{5, 7, 9, 11}, falling{4, 3, 2, 1}, curved{1, 8, 27, 64},
       flat{1, 1, 1, 1};
