@@ -137,7 +137,7 @@ void run_calibrate(const CalibrateOptions& options) {
     observe(Study(path, load_graph(path, options), base, options), options, calibration, progress);
   const Machine machine = calibration.machine(emulated ? base.name() + ", emulated" : base.name());
   write_file_atomically(options.output, machine_to_json(machine));
-  if (options.output != "-") print_text(options, describe(calibration, base, machine, emulated));
+  if (options.output != "-" && !options.quiet) print_text(options, describe(calibration, base, machine, emulated));
 }
 
 }  // namespace
