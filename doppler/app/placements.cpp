@@ -5,6 +5,7 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/machine/machine.h"
 
 namespace doppler {
 namespace {
@@ -37,6 +38,15 @@ void note_other_rules(const std::string& where, const std::string& text, const R
 }
 
 }  // namespace
+
+std::string machine_of_placement(const std::string& path) {
+  const auto file = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto made_for = file.is_object() ? file.value("machine", nlohmann::json()) : nlohmann::json();
+  const std::string name = made_for.is_string() ? made_for.get<std::string>() : "";
+  for (const MachinePreset& preset : machine_presets())
+    if (preset.name == name) return name;
+  throw InputError(fmt::format("{}: made for machine '{}', which is no preset; required --machine", path, name));
+}
 
 Placement read_placement(const std::string& path, const Problem& problem, bool quiet, const char* doing) {
   const std::string text = read_file(path);

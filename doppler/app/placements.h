@@ -11,4 +11,7 @@ namespace doppler {
 // others, and what we are `doing` with them.
 Placement read_placement(const std::string& path, const Problem& problem, bool quiet, const char* doing);
 
+// The machine that a placement file was made for, if it names a preset; InputError that asks for --machine if not.
+std::string machine_of_placement(const std::string& path);
+
 }  // namespace doppler

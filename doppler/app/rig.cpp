@@ -43,6 +43,9 @@ void read_inputs(const program::Program& program, const std::vector<std::string>
 }  // namespace
 
 void add_rig_flags(CLI::App& verb, RigOptions& options) {
+  verb.add_option("--engine", options.engine, "What executes: threads of this process")
+      ->check(CLI::IsMember({"threads"}))
+      ->capture_default_str();
   verb.add_option("--devices", options.devices,
                   "cpu: real kernels, a pinned core per device; emulated: every op takes its modelled time")
       ->check(CLI::IsMember({"cpu", "emulated"}))

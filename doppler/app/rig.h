@@ -14,6 +14,7 @@ namespace doppler {
 
 // How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.
 struct RigOptions {
+  std::string engine = "threads";     // the only one so far
   std::string devices = "cpu";        // or "emulated"
   double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
   std::vector<std::string> slowdown;  // emulated: "device=factor"

@@ -140,7 +140,7 @@ void write_results(Rig& rig, const Placement& placement, const std::string& dire
   }
 }
 
-void run_verb(const RunOptions& options) {
+void run_verb(RunOptions options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
   if (!options.output.empty()) {
     if (options.rig.devices != "cpu") throw InputError("--output: required --devices cpu, others compute nothing");
@@ -149,6 +149,7 @@ void run_verb(const RunOptions& options) {
     if (failed)
       throw InputError(fmt::format("--output: '{}': {}; required a directory", options.output, failed.message()));
   }
+  if (options.machine.empty()) options.machine = machine_of_placement(options.placement);
   const Study study(options.graph, options);
   const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "running");
   Rig rig(study, options.rig, options.seed);
@@ -170,7 +171,7 @@ void add_run(CLI::App& command) {
                    "A graph with its program (doppler generate, lower) or, emulated, any graph")
       ->required();
   verb->add_option("placement", options->placement, "A placement file, as 'doppler place -o' writes")->required();
-  add_machine_flag(*verb, *options, true);
+  add_machine_flag(*verb, *options, false);
   add_rig_flags(*verb, options->rig);
   verb->add_option("--repeat", options->repeat, "Runs that count")->check(whole_number())->capture_default_str();
   verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
@@ -183,7 +184,7 @@ void add_run(CLI::App& command) {
   add_output_flags(*verb, *options);
   verb->footer(
       "Example:\n  doppler generate chainmm --size 2048 --parts 8 -o g.json\n"
-      "  doppler place g.json --machine cpu2 -o p.json\n  doppler run g.json p.json --machine cpu2");
+      "  doppler place g.json --machine cpu2 -o p.json\n  doppler run g.json p.json");
   verb->callback([options] { run_verb(*options); });
 }
 

@@ -74,61 +74,58 @@ Machine Calibration::machine(const std::string& name) const {
   if (ops_.empty()) throw InputError("calibration: found no ops; required runs of a graph");
   if (base_.device_count() > 1 && transfers_.empty())
     throw InputError("calibration: found no transfers; required graphs whose ops depend on one another");
+  // Runs mix the devices and the links, so there is one answer for all of them.
+  const Seconds op_excess = emulated_ ? std::max(0.0, median(excess_)) : 0;
+  Device measured;
+  if (!emulated_) describe_ops(measured);
+  const LinkFit fit = transfers_.empty() ? LinkFit() : fitted_link();
   std::vector<Device> devices;
   std::vector<Link> links;
   for (DeviceId src = 0; src < base_.device_count(); ++src) {
-    devices.push_back(base_.device(src));
-    describe_ops(devices.back());
-    for (DeviceId dst = 0; dst < base_.device_count(); ++dst)
-      links.push_back(src == dst ? base_.link(src, dst) : fitted_link(base_.link(src, dst)));
+    Device& device = devices.emplace_back(base_.device(src));
+    if (emulated_) {
+      device.overhead += op_excess;
+      for (Measured& op : device.measured) op.seconds += op_excess;  // overhead is not added to these
+    } else {
+      device.measured = measured.measured;
+      device.rates = measured.rates;
+      device.memory_bytes_per_second = measured.memory_bytes_per_second;
+      device.overhead = 0;  // part of what was measured
+      device.slowdown = 1;
+    }
+    for (DeviceId dst = 0; dst < base_.device_count(); ++dst) {
+      Link& link = links.emplace_back(base_.link(src, dst));
+      if (src == dst) continue;
+      link.latency = (emulated_ ? link.latency : 0) + fit.latency;
+      if (!emulated_) link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
+    }
   }
   return Machine(name, std::move(devices), std::move(links));
 }
 
 void Calibration::describe_ops(Device& device) const {
-  if (emulated_) {
-    const Seconds excess = std::max(0.0, median(excess_));
-    device.overhead += excess;
-    for (Measured& op : device.measured) op.seconds += excess;  // overhead is not added to these
-    return;
-  }
-  device.measured.clear();
-  device.rates.clear();
-  device.overhead = 0;  // part of what was measured
-  device.slowdown = 1;
-  device.memory_bytes_per_second = 0;
   for (const auto& [shape, times] : ops_) {
     const auto& [kind, dtype, flops, read, written] = shape;
     device.measured.push_back({kind, dtype, flops, read, written, trimmed_mean(times, kOutliers)});
   }
-  std::vector<double> bandwidths;
   double slowest = 0;
   for (const Kind& kind : kinds()) {
-    if (kind.bytes_per_second > 0) bandwidths.push_back(kind.bytes_per_second);
+    device.memory_bytes_per_second = std::max(device.memory_bytes_per_second, kind.bytes_per_second);
     if (kind.flops_per_second <= 0) continue;
     device.rates.push_back({kind.kind, kind.dtype, kind.flops_per_second});
     slowest = slowest == 0 ? kind.flops_per_second : std::min(slowest, kind.flops_per_second);
   }
   // Kinds that no run had: the slowest that one had.
   device.rates.push_back({"*", "*", slowest > 0 ? slowest : 1e9});
-  if (!bandwidths.empty()) device.memory_bytes_per_second = *std::max_element(bandwidths.begin(), bandwidths.end());
 }
 
-Link Calibration::fitted_link(Link link) const {
-  if (emulated_) {
-    std::vector<double> excess;
-    for (const Move& move : transfers_) excess.push_back(move.time);
-    link.latency += std::max(0.0, median(excess));
-    return link;
-  }
+// Emulated: what a transfer takes in addition, whatever its size.
+LinkFit Calibration::fitted_link() const {
   std::map<Bytes, std::vector<Seconds>> by_size;
-  for (const Move& move : transfers_) by_size[move.bytes].push_back(move.time);
+  for (const Move& move : transfers_) by_size[emulated_ ? 0 : move.bytes].push_back(move.time);
   std::vector<std::pair<Bytes, Seconds>> samples;
   for (const auto& [bytes, times] : by_size) samples.emplace_back(bytes, median(times));
-  const LinkFit fit = fit_link(samples);
-  link.latency = fit.latency;
-  link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
-  return link;
+  return fit_link(samples);
 }
 
 std::vector<Calibration::Kind> Calibration::kinds() const {

@@ -9,6 +9,12 @@
 
 namespace doppler {
 
+// latency and seconds per byte, both not negative, that minimise the squared relative error.
+struct LinkFit {
+  Seconds latency = 0, per_byte = 0;
+};
+LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
+
 // What timelines of real runs say about a machine. Feed it runs of several placements; it keeps every op's and every
 // transfer's time and makes a machine of them whose simulator predicts such runs.
 //
@@ -43,7 +49,7 @@ class Calibration {
   };
   void add_transfers(const Problem& problem, const Timeline& timeline);
   void describe_ops(Device& device) const;
-  Link fitted_link(Link link) const;
+  LinkFit fitted_link() const;
 
   Machine base_;
   bool emulated_;
@@ -51,11 +57,5 @@ class Calibration {
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
 };
-
-// latency and seconds per byte, both not negative, that minimise the squared relative error.
-struct LinkFit {
-  Seconds latency = 0, per_byte = 0;
-};
-LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 
 }  // namespace doppler

@@ -30,6 +30,7 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
                       problem.machine().name(), made.name, made.slots));
     arenas.emplace_back(made.memory, !emulated());
   }
+  rank.resize(graph.op_count());
   folds.resize(graph.op_count());
   for (OpId op = 0; op < graph.op_count(); ++op) folds[op] = !options.deterministic && kernels.folds(op);
   if (!problem.rules().bulk_synchronous) return;
@@ -43,8 +44,10 @@ void SharedRun::prepare(const Placement& wanted) {
     laid_out = false;
     placement = wanted;
     routes.assign(placement.device_of_op);
-    rank = placement.priority.empty() ? default_priority(problem.costs()) : placement.priority;
-    if (problem.rules().discipline == Discipline::ordered) rank = line_up(graph, rank);
+    if (problem.rules().read_priorities())
+      rank = placement.priority.empty() ? default_priority(problem.costs()) : placement.priority;
+    if (problem.rules().read_priorities() && problem.rules().discipline == Discipline::ordered)
+      rank = line_up(graph, rank);
     if (problem.rules().bulk_synchronous) lay_out_levels();
     laid_out = true;
   }

@@ -58,7 +58,7 @@ struct SharedRun {
   EngineOptions options;
   DeviceId devices;
   Routes routes;
-  std::vector<std::uint32_t> rank;   // as Placement::priority
+  std::vector<std::uint32_t> rank;   // as Placement::priority, where the rules read it
   std::vector<char> folds;           // by op: takes inputs as they arrive
   std::vector<std::uint32_t> depth;  // by op, if bulk-synchronous
   std::uint32_t levels = 0;

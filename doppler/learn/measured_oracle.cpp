@@ -14,8 +14,7 @@ MeasuredOracle::MeasuredOracle(Oracle& system, const Problem& problem, MeasuredO
       options_(options),
       simulator_(problem),
       ratios_(problem),
-      ranked_(!problem.rules().bulk_synchronous && (problem.rules().discipline == Discipline::priority ||
-                                                    problem.rules().discipline == Discipline::ordered)) {
+      ranked_(problem.rules().read_priorities()) {
   DOPPLER_CHECK(options.repeats > 0 && options.max_slowdown >= 1, "{} repeats, max slowdown {}", options.repeats,
                 options.max_slowdown);
 }

@@ -18,8 +18,7 @@ Task::Task(std::string name, const Problem& problem, std::unique_ptr<Oracle> ora
       oracle_(std::move(oracle)),
       simulator_(problem),
       bound_(bound),
-      ranked_(!problem.rules().bulk_synchronous && (problem.rules().discipline == Discipline::priority ||
-                                                    problem.rules().discipline == Discipline::ordered)) {
+      ranked_(problem.rules().read_priorities()) {
   current_.device_of_op.resize(problem.op_count());
   if (ranked_) current_.priority.resize(problem.op_count());
 }

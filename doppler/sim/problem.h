@@ -36,6 +36,11 @@ struct Rules {
   double noise = 0;               // sigma of a lognormal factor with mean 1 on every op and transfer
   std::uint64_t seed = 0;         // of the noise and of Discipline::random
 
+  // Whether a placement's priorities decide anything.
+  bool read_priorities() const {
+    return !bulk_synchronous && (discipline == Discipline::priority || discipline == Discipline::ordered);
+  }
+
   bool operator==(const Rules&) const = default;
 };
 std::string_view to_string(Discipline discipline);

@@ -1,46 +1,26 @@
 """Learning on the real system: `doppler run --learn` and `doppler train --stages …,system`, by the real command, on
 emulated devices. Usage: DOPPLER=path/to/doppler learn_cli_test.py"""
 import json
-import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 import xml.dom.minidom
 
-DOPPLER = os.environ["DOPPLER"]
-LIMIT = 300  # seconds; generous, because sanitizer builds share two cores
+from command import DOPPLER, LIMIT, CommandCase, run
+
 # An op takes about 0.1 ms on the modelled devices; ten times that is well above what a busy box adds to a sleep.
 SCALE = 10
 BURST, ALLOWED_SHARE = 16, 0.1
 
 
-def run(*arguments):
-    return subprocess.run([DOPPLER, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT)
-
-
-class LearnTest(unittest.TestCase):
+class LearnTest(CommandCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
+        super().setUp()
         self.graph, self.placement = self.directory / "graph.json", self.directory / "placement.json"
         self.ok("generate", "layered", "--ops", 40, "--width", 8, "--seed", 1, "-o", self.graph)
         self.ok("place", self.graph, "--machine", "p100x4", "--method", "anneal", "--evaluations", 20000, "-o",
                 self.placement)
-
-    def ok(self, *arguments):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
-
-    def fails(self, message, *arguments, code=2):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout, done.stderr))
-        self.assertTrue(done.stderr.startswith("doppler: "), done.stderr)
-        self.assertIn(message, done.stderr)
 
     def serve(self, *flags):
         return ("run", self.graph, self.placement, "--machine", "p100x4", "--devices", "emulated", "--time-scale", SCALE,

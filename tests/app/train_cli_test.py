@@ -1,40 +1,21 @@
 """`doppler train` and the learned method, by the real command. Usage: DOPPLER=path/to/doppler train_cli_test.py"""
 import json
-import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-DOPPLER = os.environ["DOPPLER"]
+from command import DOPPLER, LIMIT, CommandCase, run
+
 EXAMPLE = str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "blocks.json")
-LIMIT = 300  # seconds; generous, because sanitizer builds share two cores
 
 
-def run(*arguments):
-    return subprocess.run([DOPPLER, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT)
-
-
-class TrainTest(unittest.TestCase):
+class TrainTest(CommandCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
+        super().setUp()
         self.graph = self.directory / "graph.json"
         self.ok("generate", "layered", "--ops", 40, "--width", 5, "--seed", 1, "-o", self.graph)
-
-    def ok(self, *arguments):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
-
-    def fails(self, message, *arguments, code=2):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout, done.stderr))
-        self.assertTrue(done.stderr.startswith("doppler: "), done.stderr)
-        self.assertIn(message, done.stderr)
 
     def train(self, name, *flags, episodes=320):
         out = self.directory / name

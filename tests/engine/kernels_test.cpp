@@ -1,3 +1,6 @@
+#include <cstring>
+
+#include "doppler/engine/engine.h"
 #include "doppler/engine/generate_inputs.h"
 #include "doppler/program/autodiff.h"
 #include "doppler/program/decompose.h"
@@ -51,14 +54,52 @@ struct RunOptions {
   Variables variables = {};
 };
 
+void expect_results(const Program& program, const ProgramKernels& kernels, const std::vector<Dense>& expected) {
+  ASSERT_EQ(kernels.results().size(), program.outputs().size() + program.updates().size());
+  for (const auto& [id, array] : kernels.results()) expect_near(array, expected[id], program.node(id).name);
+}
+
+// Three equal devices with a rate for any op.
+Machine three_devices() {
+  std::vector<Device> devices(3);
+  for (Device& device : devices) {
+    device.name = std::string("d") + std::to_string(&device - devices.data());
+    device.type = "cpu";
+    device.rates = {{"*", "*", 1e9}};
+  }
+  return Machine("three", devices, std::vector<Link>(9));
+}
+
+// Asynchronously, under random placements: the values do not depend on them.
+void expect_reference_in_the_engine(const Program& program, const Lowered& lowered, ProgramKernels& kernels,
+                                    const std::vector<Dense>& expected, bool deterministic) {
+  const Machine machine = three_devices();
+  const Costs costs(lowered.graph, machine);
+  const Problem problem(costs, {});
+  Engine engine(problem, kernels, {.deterministic = deterministic});
+  Rng rng(lowered.graph.op_count());
+  for (int run = 0; run < 3; ++run) {
+    Placement placement{std::vector<DeviceId>(problem.op_count()), {}, {}};
+    for (OpId op = 0; op < problem.op_count(); ++op) {
+      const OpId first = problem.unit(op).front();  // ops of a group share a device
+      placement.device_of_op[op] = first == op ? rng.below(3) : placement.device_of_op[first];
+    }
+    // All ones is not a number: what this run does not compute is not taken for what an earlier one did.
+    for (const auto& [id, array] : kernels.results())
+      if (program.node(id).as<Input>() == nullptr) std::memset(array.bytes.data(), 0xFF, array.bytes.size());
+    engine.run(placement);
+    expect_results(program, kernels, expected);
+  }
+}
+
 void expect_reference(const Program& program, const Plan& plan, Arrays inputs, const RunOptions& options = {}) {
   const std::vector<Dense> expected = evaluate(program, as_values(inputs), options.variables);
   const Lowered lowered = lower(program, plan, options.lowering);
   ProgramKernels kernels(program, lowered, std::move(inputs), options.variables);
   kernels.keep_results(true);
   run_sequentially(lowered.graph, kernels, options.order);
-  ASSERT_EQ(kernels.results().size(), program.outputs().size() + program.updates().size());
-  for (const auto& [id, array] : kernels.results()) expect_near(array, expected[id], program.node(id).name);
+  expect_results(program, kernels, expected);
+  expect_reference_in_the_engine(program, lowered, kernels, expected, options.order == FoldOrder::fixed);
 }
 
 // Every kind of op in both precisions, on every plan of at most three pieces that chance gives.

@@ -7,15 +7,19 @@
 namespace doppler {
 namespace {
 
-TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
-  // a (4 s) and b (1 s) on device 0 in this order send a result of 3 s each over one channel to c (1 s) and d (1 s) on
-  // device 1: a ends at 4, its result arrives at 7, c runs 7-8; b ends at 5, its result queues until 7 and arrives at
-  // 10, d runs 10-11.
+// a (4 s) and b (1 s) send a result of 3 s each to c (1 s) and d (1 s).
+Graph two_messages() {
   GraphBuilder builder("test");
   for (const Seconds time : {4.0, 1.0, 1.0, 1.0}) builder.add_op({.explicit_times = {{"*", time}}});
   builder.add_consumer(builder.add_tensor(0, 0, 3.0), 2);
   builder.add_consumer(builder.add_tensor(1, 0, 3.0), 3);
-  const Graph graph = std::move(builder).build();
+  return std::move(builder).build();
+}
+
+TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
+  // a and b on device 0, c and d on device 1, one channel: a ends at 4, its result arrives at 7, c runs 7-8; b ends at 5,
+  // its result queues until 7 and arrives at 10, d runs 10-11.
+  const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
   const Costs costs(graph, machine);
   const Problem problem(costs, {.links = Links::channels});
@@ -34,11 +38,7 @@ TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
 
 TEST(ATimeAccount, SeparatesQueueingFromTravelling) {
   // As above without c: device 1 waits for d alone; b's result queues from 5 to 7 and travels until 10.
-  GraphBuilder builder("test");
-  for (const Seconds time : {4.0, 1.0, 1.0, 1.0}) builder.add_op({.explicit_times = {{"*", time}}});
-  builder.add_consumer(builder.add_tensor(0, 0, 3.0), 2);
-  builder.add_consumer(builder.add_tensor(1, 0, 3.0), 3);
-  const Graph graph = std::move(builder).build();
+  const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
   const Costs costs(graph, machine);
   const Problem problem(costs, {.discipline = Discipline::ordered, .links = Links::channels});
