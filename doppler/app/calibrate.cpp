@@ -19,20 +19,8 @@ struct CalibrateOptions : Options {
   std::string output = "-";
   RigOptions rig;
   DeviceId count = 0;
-  unsigned placements = 12, repeat = 3;
+  unsigned placements = 12, repeat = 10;
 };
-
-// A box of `count` cores with rates that only have to let a run begin.
-Machine bare_machine(DeviceId count) {
-  std::vector<Device> devices(count);
-  for (DeviceId id = 0; id < count; ++id) {
-    devices[id].name = fmt::format("cpu{}", id);
-    devices[id].type = "cpu";
-    devices[id].rates = {{"*", "*", 1e10}};
-    devices[id].memory_bytes_per_second = 1e10;
-  }
-  return Machine("this box", devices, std::vector<Link>(count * count, Link{1e-5, 1e10, 1, 1}));
-}
 
 // Programs of every kind of kernel in sizes of everyday blocks, for a machine that is to predict others.
 std::vector<LoadedModel> standard_graphs(DeviceId devices) {
@@ -65,28 +53,53 @@ std::vector<LoadedModel> standard_graphs(DeviceId devices) {
   return graphs;
 }
 
-// Times of one graph under placements at random: every device computes and every link is used.
-void observe(const Study& study, const CalibrateOptions& options, Calibration& calibration, ProgressLine& progress) {
-  if (study.graph().unitless())
-    throw InputError(
-        fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes", study.path()));
-  Rig rig(study, options.rig, options.seed);
-  Rng rng(mix(options.seed, 1));  // others than those of validate
-  unsigned infeasible = 0;
-  for (unsigned i = 0; i < options.placements && !interrupt_flag()->load(); ++i) {
-    const Placement placement = random_placement(study.problem(), rng);
+// One graph, ready to run, under placements at random: every device computes and every link is used.
+struct Bench {
+  Bench(std::string path, LoadedModel model, const Machine& machine, const CalibrateOptions& options)
+      : study(std::move(path), std::move(model), machine, options),
+        rig(unit_checked(study), options.rig, options.seed) {
+    Rng rng(mix(options.seed, 1));  // others than those of validate
+    for (unsigned i = 0; i < options.placements; ++i) placements.push_back(random_placement(study.problem(), rng));
+  }
+  static const Study& unit_checked(const Study& study) {
+    if (study.graph().unitless())
+      throw InputError(
+          fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes", study.path()));
+    return study;
+  }
+
+  Study study;
+  Rig rig;
+  std::vector<Placement> placements;
+};
+
+// Every placement once. Those that do not fit in memory are taken out.
+void run_round(Bench& bench, Calibration* calibration) {
+  Engine& engine = bench.rig.engine();
+  std::string why;
+  std::erase_if(bench.placements, [&](const Placement& placement) {
     try {
-      rig.engine().run(placement);  // buffers and caches
-      for (unsigned run = 0; run < options.repeat; ++run) {
-        rig.engine().run(placement);
-        calibration.add(study.problem(), rig.engine().timeline());
-      }
-    } catch (const InfeasibleError&) {
-      if (++infeasible == options.placements) throw;
-    } catch (const RunCancelled&) {
-      break;
+      engine.run(placement);
+      if (calibration != nullptr) calibration->add(bench.study.problem(), placement, engine.timeline());
+      return false;
+    } catch (const InfeasibleError& error) {
+      why = error.what();
+      return true;
     }
-    progress.show_text("calibrate", fmt::format("{}: placement {} of {}", study.path(), i + 1, options.placements));
+  });
+  if (bench.placements.empty()) throw InfeasibleError(why);
+}
+
+// In rounds over all graphs and placements, so that a box that is slow for a while is so to all of them.
+void observe(std::vector<std::unique_ptr<Bench>>& benches, const CalibrateOptions& options, Calibration& calibration) {
+  ProgressLine progress(options.quiet, "calibrate", false);
+  try {
+    for (unsigned round = 0; round <= options.repeat && !interrupt_flag()->load(); ++round)
+      for (const std::unique_ptr<Bench>& bench : benches) {
+        run_round(*bench, round > 0 ? &calibration : nullptr);  // the first is for buffers and caches
+        progress.show_text("calibrate", fmt::format("round {} of {}, {}", round, options.repeat, bench->study.path()));
+      }
+  } catch (const RunCancelled&) {  // what was measured counts
   }
 }
 
@@ -126,15 +139,15 @@ void run_calibrate(const CalibrateOptions& options) {
   const DeviceId count = options.count > 0 ? options.count : usable_cores();
   const Machine base = emulated || !options.machine.empty() ? load_machine(options.machine) : bare_machine(count);
   Calibration calibration(base, emulated);
-  ProgressLine progress(options.quiet, "calibrate", false);
-  if (options.graphs.empty()) {
+  std::vector<std::unique_ptr<Bench>> benches;
+  if (options.graphs.empty())
     for (LoadedModel& model : standard_graphs(base.device_count())) {
       const std::string title = model.graph.title();
-      observe(Study(title, std::move(model), base, options), options, calibration, progress);
+      benches.push_back(std::make_unique<Bench>(title, std::move(model), base, options));
     }
-  }
   for (const std::string& path : options.graphs)
-    observe(Study(path, load_graph(path, options), base, options), options, calibration, progress);
+    benches.push_back(std::make_unique<Bench>(path, load_graph(path, options), base, options));
+  observe(benches, options, calibration);
   const Machine machine = calibration.machine(emulated ? base.name() + ", emulated" : base.name());
   write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, describe(calibration, base, machine, emulated));

@@ -69,7 +69,11 @@ void add_graph_flags(CLI::App& verb, Options& options) {
 void add_rule_flags(CLI::App& verb, Options& options) {
   verb.add_option("--discipline", options.discipline, "Which ready op runs next: fifo, priority, ordered or random")
       ->capture_default_str();
-  verb.add_option("--links", options.links, "free (pure delay) or channels (transfers queue)")->capture_default_str();
+  verb.add_option(
+          "--links", options.links,
+          "How tensors move: free (pure delay), channels (they queue) or receiver (the destination copies); by default "
+          "what the machine says")
+      ->default_str("free for presets");
   verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
   verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")->capture_default_str();
@@ -106,9 +110,9 @@ std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
   return settled;
 }
 
-Rules rules_from(const Options& options) {
+Rules rules_from(const Options& options, Links links_of_machine) {
   return {.discipline = parse_discipline(options.discipline),
-          .links = parse_links(options.links),
+          .links = options.links.empty() ? links_of_machine : parse_links(options.links),
           .ties = parse_ties(options.ties),
           .bulk_synchronous = options.bulk_synchronous,
           .noise = options.noise,

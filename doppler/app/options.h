@@ -17,7 +17,7 @@ struct Options {
   std::vector<std::string> dims;  // "name=size"
   std::uint32_t shard = 0;        // 0: ops stay whole
 
-  std::string discipline = "fifo", links = "free", ties = "by_id";
+  std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
   double noise = 0;
   std::uint64_t seed = 0;
@@ -50,7 +50,8 @@ void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 // miss it.
 std::vector<std::string> settle_json_flag(std::vector<std::string> arguments);
 
-Rules rules_from(const Options& options);                   // throws InputError
+// `links_of_machine` unless --links says otherwise. Throws InputError.
+Rules rules_from(const Options& options, Links links_of_machine);
 MethodOptions method_options_from(const Options& options);  // starts the clock of --time
 std::string describe_budget(const Options& options);
 

@@ -19,6 +19,7 @@ void add_policy_flags(CLI::App& verb, PolicyOptions& options) {
   verb.add_option("--samples", options.samples, "doppler: placements to draw beside the greedy one")
       ->check(whole_number())
       ->capture_default_str();
+  verb.add_flag("--alone", options.alone, "doppler: the policy's own answer, even if heft, etf or single does better");
 }
 
 PolicyFile read_policy(const std::string& path) {
@@ -37,6 +38,7 @@ PolicyFile read_policy(const std::string& path) {
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options) {
   DopplerPolicyOptions policy;
   policy.samples = options.samples;
+  policy.alone = options.alone;
   if (!options.train.empty()) policy.train = parse_duration(options.train, "--train");
   if (options.checkpoint.empty())
     return std::make_unique<DopplerPolicy>("the shipped policy", shipped_policy(), policy);

@@ -14,6 +14,7 @@ struct PolicyOptions {
   std::string checkpoint;  // a policy file, or the directory of a training; empty: the shipped one
   std::string train;       // a duration; empty: zero-shot
   std::uint32_t samples = 64;
+  bool alone = false;  // no heuristic may win in its place
 };
 void add_policy_flags(CLI::App& verb, PolicyOptions& options);
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError

@@ -42,6 +42,18 @@ void read_inputs(const program::Program& program, const std::vector<std::string>
 
 }  // namespace
 
+Machine bare_machine(DeviceId count) {
+  std::vector<Device> devices(count);
+  for (DeviceId id = 0; id < count; ++id) {
+    devices[id].name = fmt::format("cpu{}", id);
+    devices[id].type = "cpu";
+    devices[id].rates = {{"*", "*", 1e10}};
+    devices[id].memory_bytes_per_second = 1e10;
+  }
+  const Links model = count < usable_cores() ? Links::channels : Links::receiver;
+  return Machine("this box", devices, std::vector<Link>(count * count, Link{1e-5, 1e10, 1, 1}), model);
+}
+
 void add_rig_flags(CLI::App& verb, RigOptions& options) {
   verb.add_option("--engine", options.engine, "What executes: threads of this process")
       ->check(CLI::IsMember({"threads"}))

@@ -24,6 +24,10 @@ struct RigOptions {
 };
 void add_rig_flags(CLI::App& verb, RigOptions& options);
 
+// A box of `count` cores with rates that only have to let a run begin. If no core is left for couriers, devices copy
+// for themselves: two threads that want one core are slower than one that does both, and nobody can predict them.
+Machine bare_machine(DeviceId count);
+
 // An engine and the kernels it runs, for one study.
 class Rig {
  public:

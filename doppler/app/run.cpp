@@ -79,6 +79,7 @@ std::string device_times(const Study& study, const Timeline& timeline) {
   Table table({{"device", Table::Align::left},
                {"ops"},
                {"busy"},
+               {"copying"},
                {"data"},
                {"channel"},
                {"memory"},
@@ -90,7 +91,7 @@ std::string device_times(const Study& study, const Timeline& timeline) {
     const auto share = [&](Seconds part) { return fmt::format("{:.1f} %", 100 * part / timeline.makespan); };
     const DeviceTime& time = times[device];
     table.add_row({study.machine().device(device).name, fmt::to_string(uses[device].ops), share(time.busy),
-                   share(time.data), share(time.channel), share(time.memory), share(time.done),
+                   share(time.copying), share(time.data), share(time.channel), share(time.memory), share(time.done),
                    format_bytes(timeline.peak_memory[device])});
   }
   return table.text();
@@ -122,6 +123,7 @@ std::string to_json(const Study& study, const Measurement& measured, const RunOp
   }
   for (const DeviceTime& time : account_time(study.problem(), measured.timeline))
     result["device_times"].push_back({{"busy", time.busy},
+                                      {"copying", time.copying},
                                       {"data", time.data},
                                       {"channel", time.channel},
                                       {"memory", time.memory},
@@ -183,8 +185,8 @@ void add_run(CLI::App& command) {
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
   verb->footer(
-      "Example:\n  doppler generate chainmm --size 2048 --parts 8 -o g.json\n"
-      "  doppler place g.json --machine cpu2 -o p.json\n  doppler run g.json p.json");
+      "Example:\n  doppler generate chainmm --size 2048 --parts 8 -o g.json\n  doppler calibrate g.json -o box.json\n"
+      "  doppler place g.json --machine box.json -o p.json\n  doppler run g.json p.json --machine box.json");
   verb->callback([options] { run_verb(*options); });
 }
 

@@ -45,7 +45,7 @@ Study::Study(std::string path, LoadedModel loaded, Machine machine, const Option
       loaded_(std::move(loaded)),
       machine_(std::move(machine)),
       costs_(loaded_.graph, machine_),
-      problem_(costs_, rules_from(options), parse_pins(loaded_.graph, machine_, options.pins)) {}
+      problem_(costs_, rules_from(options, machine_.link_model()), parse_pins(loaded_.graph, machine_, options.pins)) {}
 
 std::string Study::show_time(Seconds value) const { return format_time(value, graph().unitless()); }
 

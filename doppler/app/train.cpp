@@ -66,8 +66,10 @@ Target parse_target(const std::string& text, const TrainOptions& options) {
 }
 std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
   const Target target = parse_target(text, options);
-  return std::make_unique<OwnedTask>(target.name(), load_graph(target.path, target.options).graph,
-                                     load_machine(target.options.machine), rules_from(options), true);
+  Machine machine = load_machine(target.options.machine);
+  const Rules rules = rules_from(options, machine.link_model());
+  return std::make_unique<OwnedTask>(target.name(), load_graph(target.path, target.options).graph, std::move(machine),
+                                     rules, true);
 }
 
 // Parts of the method that can be left out, for ablations.
@@ -234,7 +236,7 @@ class TrainingSession {
   }
   static GeneratedTaskOptions generated_from(const TrainOptions& options) {
     GeneratedTaskOptions generated;
-    generated.rules = rules_from(options);
+    generated.rules = rules_from(options, Links::free);
     generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // nothing special was asked for
     return generated;
   }

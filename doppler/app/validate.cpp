@@ -9,7 +9,9 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/pin_thread.h"
 #include "doppler/base/statistics.h"
+#include "doppler/engine/calibration.h"
 #include "doppler/report/plot.h"
 #include "doppler/report/table.h"
 #include "doppler/sim/simulator.h"
@@ -23,7 +25,8 @@ struct ValidateOptions : Options {
   RigOptions rig;
   PolicyOptions policy;
   std::size_t placements = 60;
-  unsigned repeat = 5, warmup = 1;
+  unsigned repeat = 15, warmup = 1;
+  bool calibrate = false;
 };
 
 struct Sample {
@@ -55,24 +58,84 @@ Validity judge(std::string graph, std::vector<Sample> samples) {
   return result;
 }
 
-// Ctrl-C keeps the placements that were measured.
-Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
-  const Study study(path, options);
-  Rig rig(study, options.rig, options.seed);
-  Simulator simulator(study.problem());
-  ProgressLine progress(options.quiet, path, study.graph().unitless());
-  std::vector<Sample> samples;
-  for (VariedPlacement& varied : varied_placements(study.problem(), policy, options.placements, options.seed)) {
+// Runs placements in rounds, so that a box that is slow for a while is so to all of them.
+class Rounds {
+ public:
+  Rounds(const Study& study, const ValidateOptions& options)
+      : study_(study),
+        options_(options),
+        rig_(study, options.rig, options.seed),
+        calibration_(study.machine(), options.rig.devices == "emulated") {}
+
+  // Ctrl-C keeps what was measured. By placement; none if it does not fit in memory.
+  std::vector<std::vector<Seconds>> measure(const std::vector<VariedPlacement>& placements) {
+    ProgressLine progress(options_.quiet, study_.path(), study_.graph().unitless());
+    std::vector<Placement> others;  // to calibrate with
+    Rng rng(mix(options_.seed, 1));
+    for (unsigned i = 0; options_.calibrate && i < kCalibrationPlacements; ++i)
+      others.push_back(random_placement(study_.problem(), rng));
+    std::vector<std::vector<Seconds>> times(placements.size());
     try {
-      const Seconds measured = median(measure(rig.engine(), varied.placement, options.warmup, options.repeat));
-      samples.push_back({std::move(varied.origin), simulator.makespan(varied.placement), measured});
-      progress.show_text("validate", fmt::format("{} of {}", samples.size(), options.placements));
-    } catch (const InfeasibleError&) {  // a random one may not fit
+      for (unsigned round = 0; round < options_.warmup + options_.repeat; ++round) {
+        const bool counts = round >= options_.warmup;
+        for (std::size_t i = 0; i < placements.size(); ++i)
+          if (run(placements[i].placement) && counts) times[i].push_back(time_);
+        for (const Placement& other : others)
+          if (run(other) && counts) calibration_.add(study_.problem(), other, rig_.engine().timeline());
+        progress.show_text("validate", fmt::format("round {} of {}", round + 1, options_.warmup + options_.repeat));
+      }
     } catch (const RunCancelled&) {
-      break;
+    }
+    return times;
+  }
+
+  Machine machine() const { return options_.calibrate ? calibration_.machine("calibrated") : study_.machine(); }
+
+ private:
+  static constexpr unsigned kCalibrationPlacements = 12;
+
+  bool run(const Placement& placement) {
+    try {
+      time_ = rig_.engine().run(placement);
+      return true;
+    } catch (const InfeasibleError&) {  // a random one may not fit
+      return false;
     }
   }
-  return samples.size() < 2 ? Validity{path, {}} : judge(path, std::move(samples));
+
+  const Study& study_;
+  const ValidateOptions& options_;
+  Rig rig_;
+  Calibration calibration_;
+  Seconds time_ = 0;
+};
+
+Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
+  Machine machine = options.machine.empty() ? bare_machine(usable_cores()) : load_machine(options.machine);
+  const Study study(path, load_graph(path, options), std::move(machine), options);
+  const std::vector<VariedPlacement> varied =
+      varied_placements(study.problem(), policy, options.placements, options.seed);
+  Rounds rounds(study, options);
+  const std::vector<std::vector<Seconds>> times = rounds.measure(varied);
+  std::vector<std::size_t> ran;
+  std::vector<std::vector<Seconds>> times_of_ran;
+  for (std::size_t i = 0; i < varied.size(); ++i) {
+    if (times[i].empty()) continue;
+    ran.push_back(i);
+    times_of_ran.push_back(times[i]);
+  }
+  if (ran.size() < 2) return {path, {}};
+  const std::vector<Seconds> measured = polished_rows(times_of_ran);
+  const Machine predicts = rounds.machine();
+  const Costs costs(study.graph(), predicts);
+  const Problem problem(costs, study.problem().rules());
+  Simulator simulator(problem);
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    const VariedPlacement& placement = varied[ran[i]];
+    samples.push_back({placement.origin, simulator.makespan(placement.placement), measured[i]});
+  }
+  return judge(path, std::move(samples));
 }
 
 std::string describe(const std::vector<Validity>& results) {
@@ -128,6 +191,8 @@ Plot scatter(const std::vector<Validity>& results) {
 }
 
 void run_validate(const ValidateOptions& options) {
+  if (options.machine.empty() && (!options.calibrate || options.rig.devices != "cpu"))
+    throw InputError("validate: no machine; required --machine, or --calibrate with cpu devices");
   if (options.placements < 2 || options.repeat == 0)
     throw InputError("--placements, --repeat: required at least 2 placements and 1 run");
   const std::unique_ptr<LearnedPolicy> policy = load_policy(options.policy);
@@ -152,22 +217,24 @@ void add_validate(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("validate", "Compare predicted with measured times of many placements");
   auto options = std::make_shared<ValidateOptions>();
   verb->add_option("graphs", options->graphs, "Graphs with programs or, emulated, any graphs")->required();
-  add_machine_flag(*verb, *options, true);
+  add_machine_flag(*verb, *options, false);
+  verb->add_flag("--calibrate", options->calibrate,
+                 "Calibrate in the same rounds, on other placements: box and predictions have the same weather");
   add_rig_flags(*verb, options->rig);
   add_policy_flags(*verb, options->policy);
   verb->add_option("--placements", options->placements, "Per graph: random, classical and learned ones")
       ->capture_default_str();
-  verb->add_option("--repeat", options->repeat, "Runs of each, of which the median counts")
+  verb->add_option("--repeat", options->repeat, "Runs of each, in rounds over all of them")
       ->check(whole_number())
       ->capture_default_str();
-  verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
+  verb->add_option("--warmup", options->warmup, "Rounds before them")->check(whole_number())->capture_default_str();
   verb->add_option("--plot", options->plot, "Scatter of measured against predicted, as SVG")->type_name("FILE");
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
   verb->footer(
-      "Example:\n  doppler calibrate g.json -o box.json\n  doppler validate g.json --machine box.json --plot "
-      "scatter.svg");
+      "Example:\n  doppler validate g.json --calibrate --plot scatter.svg\n"
+      "  doppler calibrate g.json -o box.json && doppler validate g.json --machine box.json");
   verb->callback([options] { run_validate(*options); });
 }
 

@@ -43,6 +43,32 @@ double trimmed_mean(std::vector<double> values, double share) {
          static_cast<double>(values.size() - 2 * static_cast<std::size_t>(cut));
 }
 
+std::vector<double> polished_rows(const std::vector<std::vector<double>>& rows) {
+  constexpr int kRounds = 10;
+  std::size_t columns = 0;
+  std::vector<double> typical;
+  for (const std::vector<double>& row : rows) {
+    columns = std::max(columns, row.size());
+    typical.push_back(median(row));
+  }
+  std::vector<double> factor(columns);
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::vector<double> ratios;
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (column < rows[i].size()) ratios.push_back(rows[i][column] / typical[i]);
+      factor[column] = median(std::move(ratios));
+    }
+    const double usual = median(factor);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<double> row = rows[i];
+      for (std::size_t column = 0; column < row.size(); ++column) row[column] *= usual / factor[column];
+      typical[i] = median(std::move(row));
+    }
+  }
+  return typical;
+}
+
 double pearson(std::span<const double> x, std::span<const double> y) {
   DOPPLER_CHECK(x.size() == y.size() && x.size() >= 2, "correlation of {} and {} values", x.size(), y.size());
   const auto n = static_cast<double>(x.size());

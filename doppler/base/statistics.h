@@ -12,6 +12,11 @@ double quantile(std::vector<double> values, double q);
 // The mean without the smallest and the largest `share` of the values, 0 <= share < 0.5.
 double trimmed_mean(std::vector<double> values, double share);
 
+// What is typical of each row of a table whose columns have factors of their own, such as repeated timings on a box that
+// is slow for a while: Tukey's median polish, with products instead of sums and a median column of factor 1. All values
+// are positive; rows may end early, but none is empty.
+std::vector<double> polished_rows(const std::vector<std::vector<double>>& rows);
+
 // Correlation of two samples of one length, at least two; 0 if one of them is constant.
 double pearson(std::span<const double> x, std::span<const double> y);
 double spearman(std::span<const double> x, std::span<const double> y);  // of the ranks; equal values share one

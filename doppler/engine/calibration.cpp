@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
+#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
@@ -31,8 +33,9 @@ std::vector<Run> runs_by_op(const Problem& problem, const Timeline& timeline) {
 
 }  // namespace
 
-void Calibration::add(const Problem& problem, const Timeline& timeline) {
+void Calibration::add(const Problem& problem, const Placement& placement, const Timeline& timeline) {
   const Graph& graph = problem.graph();
+  links_ = problem.rules().links;
   for (const Timeline::Execution& execution : timeline.executions) {
     const OpId op = execution.op;
     const Seconds time = execution.end - execution.start;
@@ -41,12 +44,26 @@ void Calibration::add(const Problem& problem, const Timeline& timeline) {
         time);
   }
   add_transfers(problem, timeline);
+  const auto known = std::find_if(runs_.begin(), runs_.end(), [&](const Runs& runs) {
+    return runs.problem == &problem && runs.placement == placement;
+  });
+  Runs& runs = known != runs_.end() ? *known : runs_.emplace_back(Runs{&problem, placement, {}});
+  runs.makespans.push_back(timeline.makespan);
 }
 
 // A transfer has arrived for good when its device can use it: if the device was idle and waited for this one alone (no
 // other input came later), the time until it woke up counts. A busy device looks between two ops, which costs nothing.
 // On cpu devices it has begun when its producer had ended and the courier was free, not when the courier woke up.
 void Calibration::add_transfers(const Problem& problem, const Timeline& timeline) {
+  const auto modelled = [&](const Timeline::Transfer& transfer) {
+    return emulated_ ? problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst) : 0;
+  };
+  if (problem.rules().links == Links::receiver) {  // the device's own work: takes what it takes
+    for (const Timeline::Transfer& transfer : timeline.transfers)
+      transfers_.push_back(
+          {problem.graph().bytes(transfer.tensor), transfer.end - transfer.start - modelled(transfer)});
+    return;
+  }
   const std::vector<Run> runs = runs_by_op(problem, timeline);
   std::vector<Seconds> last_arrival(problem.op_count(), 0);  // by op: of its inputs from other devices
   for (const Timeline::Transfer& transfer : timeline.transfers)
@@ -64,9 +81,7 @@ void Calibration::add_transfers(const Problem& problem, const Timeline& timeline
           last_arrival[consumer] == transfer.end)
         arrived = std::max(arrived, run.execution->ready);
     }
-    Seconds time = arrived - begin;
-    if (emulated_) time -= problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
-    transfers_.push_back({problem.graph().bytes(transfer.tensor), time});
+    transfers_.push_back({problem.graph().bytes(transfer.tensor), arrived - begin - modelled(transfer)});
   }
 }
 
@@ -74,11 +89,48 @@ Machine Calibration::machine(const std::string& name) const {
   if (ops_.empty()) throw InputError("calibration: found no ops; required runs of a graph");
   if (base_.device_count() > 1 && transfers_.empty())
     throw InputError("calibration: found no transfers; required graphs whose ops depend on one another");
+  return stretched(name, fitted_stretch());
+}
+
+// The median over the placements.
+double Calibration::predicted_over_measured(const Machine& machine) const {
+  std::vector<double> ratios;
+  const Problem* of = nullptr;
+  std::optional<Costs> costs;
+  std::optional<Problem> problem;
+  std::optional<Simulator> simulator;
+  for (const Runs& runs : runs_) {
+    if (runs.problem != of) {  // those of one graph follow one another
+      of = runs.problem;
+      simulator.reset();
+      costs.emplace(of->graph(), machine);
+      simulator.emplace(problem.emplace(*costs, of->rules()));
+    }
+    ratios.push_back(simulator->makespan(runs.placement) / median(runs.makespans));
+  }
+  return median(ratios);
+}
+
+double Calibration::fitted_stretch() const {
+  if (!emulated_) return 1 / predicted_over_measured(stretched("", 1));  // all times grow with it
+  double low = 0, high = 1;
+  while (high < 64 && predicted_over_measured(stretched("", high)) < 1) high *= 2;
+  for (int halving = 0; halving < 50; ++halving) {
+    const double middle = (low + high) / 2;
+    (predicted_over_measured(stretched("", middle)) < 1 ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// cpu: all times are multiplied; emulated: what is added to the model.
+Machine Calibration::stretched(const std::string& name, double stretch) const {
   // Runs mix the devices and the links, so there is one answer for all of them.
-  const Seconds op_excess = emulated_ ? std::max(0.0, median(excess_)) : 0;
+  const Seconds op_excess = emulated_ ? stretch * std::max(0.0, median(excess_)) : 0;
   Device measured;
-  if (!emulated_) describe_ops(measured);
-  const LinkFit fit = transfers_.empty() ? LinkFit() : fitted_link();
+  if (!emulated_) describe_ops(measured, stretch);
+  LinkFit fit = transfers_.empty() ? LinkFit() : fitted_link();
+  fit.latency *= stretch;
+  fit.per_byte *= stretch;
   std::vector<Device> devices;
   std::vector<Link> links;
   for (DeviceId src = 0; src < base_.device_count(); ++src) {
@@ -100,20 +152,21 @@ Machine Calibration::machine(const std::string& name) const {
       if (!emulated_) link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
     }
   }
-  return Machine(name, std::move(devices), std::move(links));
+  return Machine(name, std::move(devices), std::move(links), links_);
 }
 
-void Calibration::describe_ops(Device& device) const {
+void Calibration::describe_ops(Device& device, double stretch) const {
   for (const auto& [shape, times] : ops_) {
     const auto& [kind, dtype, flops, read, written] = shape;
-    device.measured.push_back({kind, dtype, flops, read, written, trimmed_mean(times, kOutliers)});
+    device.measured.push_back({kind, dtype, flops, read, written, stretch * trimmed_mean(times, kOutliers)});
   }
   double slowest = 0;
   for (const Kind& kind : kinds()) {
-    device.memory_bytes_per_second = std::max(device.memory_bytes_per_second, kind.bytes_per_second);
+    device.memory_bytes_per_second = std::max(device.memory_bytes_per_second, kind.bytes_per_second / stretch);
     if (kind.flops_per_second <= 0) continue;
-    device.rates.push_back({kind.kind, kind.dtype, kind.flops_per_second});
-    slowest = slowest == 0 ? kind.flops_per_second : std::min(slowest, kind.flops_per_second);
+    const double rate = kind.flops_per_second / stretch;
+    device.rates.push_back({kind.kind, kind.dtype, rate});
+    slowest = slowest == 0 ? rate : std::min(slowest, rate);
   }
   // Kinds that no run had: the slowest that one had.
   device.rates.push_back({"*", "*", slowest > 0 ? slowest : 1e9});
@@ -124,7 +177,7 @@ LinkFit Calibration::fitted_link() const {
   std::map<Bytes, std::vector<Seconds>> by_size;
   for (const Move& move : transfers_) by_size[emulated_ ? 0 : move.bytes].push_back(move.time);
   std::vector<std::pair<Bytes, Seconds>> samples;
-  for (const auto& [bytes, times] : by_size) samples.emplace_back(bytes, median(times));
+  for (const auto& [bytes, times] : by_size) samples.emplace_back(bytes, trimmed_mean(times, kOutliers));
   return fit_link(samples);
 }
 

@@ -19,13 +19,15 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 // transfer's time and makes a machine of them whose simulator predicts such runs.
 //
 // Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
-// filled, devices that share memory bandwidth, the scheduler itself.
+// filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
+// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too.
 class Calibration {
  public:
   // Emulated devices follow a model already; only what is added to it is looked for.
-  Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated) {}
+  Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
 
-  void add(const Problem& problem, const Timeline& timeline);
+  // One run. The problem must outlive the calibration.
+  void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
   // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
   // not measured; latency and bandwidth of the links. emulated: `base` with what an op and a transfer take in addition.
@@ -47,15 +49,25 @@ class Calibration {
     Bytes bytes;
     Seconds time;  // until the op that waited for it could have begun
   };
+  struct Runs {  // of one placement
+    const Problem* problem;
+    Placement placement;
+    std::vector<Seconds> makespans;
+  };
+  Machine stretched(const std::string& name, double stretch) const;
+  double predicted_over_measured(const Machine& machine) const;
+  double fitted_stretch() const;
   void add_transfers(const Problem& problem, const Timeline& timeline);
-  void describe_ops(Device& device) const;
+  void describe_ops(Device& device, double stretch) const;
   LinkFit fitted_link() const;
 
   Machine base_;
   bool emulated_;
+  Links links_;  // by which the runs went
   std::map<Shape, std::vector<Seconds>> ops_;
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
+  std::vector<Runs> runs_;
 };
 
 }  // namespace doppler

@@ -7,6 +7,7 @@
 namespace doppler {
 
 void Courier::prepare() {
+  ++runs_;
   waiting_.clear();
   more_.store(false);
   blocked_.store(false);
@@ -56,6 +57,13 @@ void Courier::arrive(std::uint32_t id) {
   run_.parking.wake(dst);
 }
 
+Ticks Courier::modelled_time(std::uint32_t id) const {
+  const Routes::Transfer& transfer = run_.routes.transfer(id);
+  const Seconds modelled = run_.problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
+  const double noise = noise_factor(run_.problem.rules(), runs_, run_.graph.op_count() + id);
+  return static_cast<Ticks>(modelled * run_.options.time_scale * noise * 1e9);
+}
+
 std::uint64_t Courier::releases() const {
   std::uint64_t sum = 0;
   for (DeviceId dst = 0; dst < run_.devices; ++dst)
@@ -68,13 +76,15 @@ bool CopyCourier::serve() {
   if (next == waiting_.end()) return false;
   const std::uint32_t id = *next;
   waiting_.erase(next);
-  run_.transfer_records[id].start = run_.now();
+  const Ticks start = run_.transfer_records[id].start = run_.now();
+  if (run_.emulated())
+    let_pass(run_.begin + std::chrono::nanoseconds(start), std::chrono::nanoseconds(modelled_time(id)), run_.stop);
   arrive(id);
   return true;
 }
 
 EmulatedCourier::EmulatedCourier(SharedRun& run, unsigned courier) : Courier(run, courier) {
-  if (run.problem.rules().links == Links::free) return;
+  if (run.problem.rules().links != Links::channels) return;
   for (DeviceId src = 0; src < run.devices; ++src)
     for (DeviceId dst = 0; dst < run.devices; ++dst)
       channel_free_.emplace_back(src == dst ? 0 : run.problem.machine().link(src, dst).channels);
@@ -82,7 +92,6 @@ EmulatedCourier::EmulatedCourier(SharedRun& run, unsigned courier) : Courier(run
 
 void EmulatedCourier::prepare() {
   Courier::prepare();
-  ++runs_;
   due_.clear();
   for (std::vector<Ticks>& channels : channel_free_) std::fill(channels.begin(), channels.end(), 0);
 }
@@ -110,7 +119,7 @@ bool EmulatedCourier::serve() {
 void EmulatedCourier::begin(std::uint32_t id) {
   SharedRun::TransferRecord& record = run_.transfer_records[id];
   const Routes::Transfer& transfer = run_.routes.transfer(id);
-  const Ticks time = duration(id);
+  const Ticks time = modelled_time(id);
   // A link would not have waited until this thread noticed.
   record.start = record.waited_for_memory ? run_.now() : record.queued;
   if (!channel_free_.empty()) {
@@ -122,13 +131,6 @@ void EmulatedCourier::begin(std::uint32_t id) {
   }
   due_.push_back({record.start + time, id});
   std::push_heap(due_.begin(), due_.end());
-}
-
-Ticks EmulatedCourier::duration(std::uint32_t id) const {
-  const Routes::Transfer& transfer = run_.routes.transfer(id);
-  const Seconds modelled = run_.problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
-  const double noise = noise_factor(run_.problem.rules(), runs_, run_.graph.op_count() + id);
-  return static_cast<Ticks>(modelled * run_.options.time_scale * noise * 1e9);
 }
 
 }  // namespace doppler

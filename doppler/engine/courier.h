@@ -14,10 +14,11 @@ class Courier {
   Courier(const Courier&) = delete;
 
   virtual void prepare();
-  void work();  // on its thread, until the run is stopped
+  void work();  // on its thread, if it has one, until the run is stopped
 
   // A worker that has nothing to do serves the courier of its device itself: nobody can do so sooner, and a courier
-  // that has to wait for a core would keep it waiting. False: there was nothing to do.
+  // that has to wait for a core would keep it waiting. Where receivers copy, nobody else does. False: there was nothing
+  // to do.
   bool help();
   // Whether there may be something to do.
   bool has_mail() const;
@@ -35,7 +36,8 @@ class Courier {
   static constexpr Ticks kNever = std::numeric_limits<Ticks>::max();
 
   void arrive(std::uint32_t id);
-  std::uint64_t releases() const;  // of all memories it delivers to
+  Ticks modelled_time(std::uint32_t id) const;  // of a transfer between emulated devices, with noise
+  std::uint64_t releases() const;               // of all memories it delivers to
 
   SharedRun& run_;
   const unsigned courier_;
@@ -44,11 +46,13 @@ class Courier {
  private:
   void receive();
 
+  std::uint64_t runs_ = 0;
   std::mutex mutex_;
   std::atomic<bool> more_{false}, blocked_{false};  // of `waiting_`: may be served; do not fit in memory
 };
 
-// Copies for real, one at a time: the courier of one destination.
+// Copies for real, one at a time: the courier of one destination. If it is an emulated one that copies for itself, the
+// modelled time passes instead.
 class CopyCourier final : public Courier {
  public:
   using Courier::Courier;
@@ -72,9 +76,7 @@ class EmulatedCourier final : public Courier {
   bool serve() override;
   Ticks next_due() const override { return due_.empty() ? kNever : due_.front().time; }
   void begin(std::uint32_t id);
-  Ticks duration(std::uint32_t id) const;
 
-  std::uint64_t runs_ = 0;
   std::vector<Due> due_;                          // a heap
   std::vector<std::vector<Ticks>> channel_free_;  // by src × devices + dst; empty: links are free
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <time.h>
 
@@ -28,6 +27,16 @@ double noise_factor(const Rules& rules, std::uint64_t run, std::uint64_t index) 
   return std::exp(rules.noise * Rng(mix(mix(rules.seed, run), index)).normal() - rules.noise * rules.noise / 2);
 }
 
+void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time,
+              const std::atomic<bool>& cancelled) {
+  const auto end = begin + time;
+  while (!cancelled.load(std::memory_order_relaxed)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) return;
+    sleep_until(std::min(end, now + kSlice));
+  }
+}
+
 EmulatedKernels::EmulatedKernels(const Problem& problem, double time_scale)
     : problem_(problem), time_scale_(time_scale), slowdown_(new std::atomic<double>[problem.device_count()]) {
   for (DeviceId device = 0; device < problem.device_count(); ++device) slow_down(device, 1);
@@ -44,12 +53,7 @@ void EmulatedKernels::run(OpId op, DeviceId device, const OpBuffers&) {
   const double seconds =
       modelled * slowdown_[device].load(std::memory_order_relaxed) * noise_factor(problem_.rules(), runs_, op);
   if (seconds <= 0) return;
-  const auto end = begin + std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-  while (!cancelled_.load(std::memory_order_relaxed)) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= end) return;
-    sleep_until(std::min(end, now + kSlice));
-  }
+  let_pass(begin, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)), cancelled_);
 }
 
 }  // namespace doppler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "doppler/engine/kernels.h"
@@ -10,6 +11,10 @@ namespace doppler {
 
 // A draw of the rules' noise for one op or transfer in one run: lognormal with mean 1.
 double noise_factor(const Rules& rules, std::uint64_t run, std::uint64_t index);
+
+// Sleeps from `begin` on for that long; a while less once `cancelled`.
+void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time,
+              const std::atomic<bool>& cancelled);
 
 // Kernels that only let the modelled time pass: any number of devices of any speed on any box, with real asynchrony.
 // The rules' noise applies, drawn anew for every run.

@@ -19,13 +19,13 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
  public:
   Crew(const Problem& problem, Kernels& kernels, const EngineOptions& options) : run_(problem, kernels, options) {
     for (unsigned courier = 0; courier < run_.courier_count(); ++courier) {
-      if (run_.emulated())
+      if (run_.one_courier())
         couriers_.push_back(std::make_unique<EmulatedCourier>(run_, courier));
       else
         couriers_.push_back(std::make_unique<CopyCourier>(run_, courier));
     }
     for (DeviceId device = 0; device < run_.devices; ++device)
-      workers_.emplace_back(run_, device, run_.emulated() ? nullptr : couriers_[run_.courier_of(device)].get());
+      workers_.emplace_back(run_, device, run_.one_courier() ? nullptr : couriers_[run_.courier_of(device)].get());
   }
 
   void hire() {

@@ -102,7 +102,7 @@ void SharedRun::release(std::uint32_t buffer, DeviceId device, Bytes bytes) {
   if (buffers[buffer].users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (!arenas[device].release(buffers[buffer].data, bytes)) return;  // nobody waits for memory
   parking.wake(device);
-  parking.wake(courier_thread(courier_of(device)));
+  if (!receiver_copies()) parking.wake(courier_thread(courier_of(device)));
 }
 
 bool SharedRun::reserve_copy(std::uint32_t id) {

@@ -30,11 +30,16 @@ struct SharedRun {
   Ticks now() const { return (std::chrono::steady_clock::now() - begin).count(); }
   bool emulated() const { return options.devices == EngineOptions::Devices::emulated; }
 
+  // Whether workers are their own couriers, which then have no threads.
+  bool receiver_copies() const { return problem.rules().links == Links::receiver; }
+  // Whether one courier lets the time of all transfers pass.
+  bool one_courier() const { return emulated() && !receiver_copies(); }
+
   // Threads: workers 0 … devices-1, then the couriers.
-  unsigned courier_count() const { return emulated() ? 1 : devices; }
-  unsigned courier_of(DeviceId dst) const { return emulated() ? 0 : dst; }
+  unsigned courier_count() const { return one_courier() ? 1 : devices; }
+  unsigned courier_of(DeviceId dst) const { return one_courier() ? 0 : dst; }
   unsigned courier_thread(unsigned courier) const { return devices + courier; }
-  unsigned thread_count() const { return devices + courier_count(); }
+  unsigned thread_count() const { return devices + (receiver_copies() ? 0 : courier_count()); }
 
   MessageLog& direct(DeviceId src, DeviceId dst) { return direct_logs[src * devices + dst]; }
   MessageLog& requests(DeviceId src, unsigned courier) { return request_logs[src * courier_count() + courier]; }

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "doppler/base/pin_thread.h"
+
 namespace doppler {
 namespace {
 
 // A worker copies tensors up to this size itself: waking a courier takes longer.
 constexpr Bytes kDirectBytes = 4096;
-// How often an idle worker looks for mail before it sleeps: some 20 µs, what a wake-up takes. A worker that emulates a
-// device shares its core with others and sleeps at once.
-constexpr int kSpins = 1000;
+// How often an idle worker looks for mail before it sleeps: some 20 µs, what a wake-up takes; some 5 ms if nobody else
+// wants its core, because a virtual core that has gone to sleep takes long to wake up. A worker that emulates a device
+// shares its core with others and sleeps at once.
+constexpr int kSpins = 1000, kSpinsOnOwnCore = 250'000;
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -26,6 +29,7 @@ Worker::Worker(SharedRun& run, DeviceId device, Courier* courier)
       courier_(courier),
       inputs_(run.routes.most_inputs()),
       outputs_(run.routes.most_outputs()) {
+  if (!run.emulated()) spins_ = run.thread_count() <= usable_cores() ? kSpinsOnOwnCore : kSpins;
   folds_early_ = arena_.capacity() == 0 && std::find(run.folds.begin(), run.folds.end(), 1) != run.folds.end();
   if (!folds_early_) return;
   fold_begun_.resize(run.graph.op_count());
@@ -38,6 +42,7 @@ void Worker::prepare() {
   queue_.prepare(rules.discipline, ops, run_.rank, Rng(rules.seed).split(device_));
   left_ = static_cast<std::uint32_t>(ops.size());
   received_ = 0;
+  releases_helped_ = 0;
   deferred_.clear();
   foldable_.clear();
   std::fill(fold_begun_.begin(), fold_begun_.end(), 0);
@@ -57,6 +62,8 @@ void Worker::run_asynchronously() {
     if (run_.pending[op].load(std::memory_order_relaxed) == 0) queue_.push(op);
   const auto has_work = [this] { return has_mail() || (!deferred_.empty() && arena_.releases() != releases_seen_); };
   while (left_ > 0 && !run_.stopped()) {
+    while (run_.receiver_copies() && help_courier()) {
+    }
     receive();
     if (!run_one() && !fold_one()) rest(has_work);
   }
@@ -139,6 +146,18 @@ void Worker::arrive(Routes::Consumer consumer) {
   }
 }
 
+bool Worker::can_help() const {
+  return courier_ != nullptr &&
+         (courier_->has_mail() || (courier_->blocked() && arena_.releases() != releases_helped_));
+}
+
+// False: there was nothing to do.
+bool Worker::help_courier() {
+  if (!can_help()) return false;
+  releases_helped_ = arena_.releases();
+  return courier_->help();
+}
+
 // Runs the first ready op that fits in memory. False: there is none.
 bool Worker::run_one() {
   if (!deferred_.empty()) {
@@ -186,19 +205,14 @@ bool Worker::fold_one() {
 template <typename HasWork>
 void Worker::rest(HasWork has_work) {
   run_.resting[device_].store(true, std::memory_order_seq_cst);
-  std::uint64_t releases = arena_.releases();
-  const auto can_help = [&] {
-    return courier_ != nullptr && (courier_->has_mail() || (courier_->blocked() && arena_.releases() != releases));
-  };
   const auto something = [&] { return run_.stopped() || has_work() || can_help(); };
   while (!run_.stopped() && !has_work()) {
     if (can_help()) {
-      releases = arena_.releases();
-      courier_->help();
+      help_courier();
       continue;
     }
     bool found = false;
-    for (int spin = run_.emulated() ? kSpins : 0; spin < kSpins && !found; ++spin) {
+    for (int spin = 0; spin < spins_ && !found; ++spin) {
       pause();
       found = something();
     }
@@ -206,7 +220,8 @@ void Worker::rest(HasWork has_work) {
   }
   run_.resting[device_].store(false, std::memory_order_seq_cst);
   // What was left to us and comes too late for that.
-  if (courier_ != nullptr && courier_->has_mail()) run_.parking.wake(run_.courier_thread(run_.courier_of(device_)));
+  if (courier_ != nullptr && !run_.receiver_copies() && courier_->has_mail())
+    run_.parking.wake(run_.courier_thread(run_.courier_of(device_)));
   now_ = run_.now();
 }
 
@@ -298,7 +313,8 @@ void Worker::send(OpId op) {
         const unsigned courier = run_.courier_of(dst);
         run_.requests(device_, courier).send(id);
         // A device that rests serves itself; should it stop resting at this moment, it calls the courier.
-        const bool self_service = !run_.emulated() && run_.resting[dst].load(std::memory_order_seq_cst);
+        const bool self_service =
+            run_.receiver_copies() || (!run_.emulated() && run_.resting[dst].load(std::memory_order_seq_cst));
         run_.parking.wake(self_service ? dst : run_.courier_thread(courier));
       }
     }

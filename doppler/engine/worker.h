@@ -35,6 +35,8 @@ class Worker {
   void receive();
   bool has_mail() const;
   void arrive(Routes::Consumer consumer);
+  bool can_help() const;
+  bool help_courier();
   bool run_one();
   bool fold_one();
   template <typename HasWork>
@@ -53,6 +55,8 @@ class Worker {
   const DeviceId device_;
   Arena& arena_;
   Courier* const courier_;
+  int spins_ = 0;
+  std::uint64_t releases_helped_ = 0;  // of the arena, when this worker last served its courier
   ReadyQueue queue_;
   Ticks now_ = 0;
   std::uint32_t left_ = 0;

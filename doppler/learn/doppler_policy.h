@@ -9,6 +9,7 @@ namespace doppler {
 
 struct DopplerPolicyOptions {
   std::uint32_t samples = 64;  // beside the greedy placement
+  bool alone = false;          // as LearnedPolicy::alone()
   Seconds train = 0;           // specialise on the problem for so long before answering
 };
 
@@ -19,6 +20,7 @@ class DopplerPolicy final : public LearnedPolicy {
   DopplerPolicy(const std::string& where, PolicyFile file, const DopplerPolicyOptions& options);
 
   Proposal zero_shot(const Problem& problem, const MethodOptions& options) const override;
+  bool alone() const override { return options_.alone; }
   Proposal answer(const Problem& problem, const MethodOptions& options) const override;
 
  private:

@@ -7,6 +7,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/parse_enum.h"
 
 namespace doppler {
 namespace {
@@ -84,8 +85,23 @@ Machine uniform_by_name(const std::string& name) {
 
 }  // namespace
 
-Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links)
-    : name_(std::move(name)), devices_(std::move(devices)), links_(std::move(links)) {
+std::string_view to_string(Links links) {
+  switch (links) {
+    case Links::free:
+      return "free";
+    case Links::channels:
+      return "channels";
+    case Links::receiver:
+      return "receiver";
+  }
+  throw InternalError("unknown link model");
+}
+Links parse_links(std::string_view text) {
+  return parse_enum(text, "links", std::array{Links::free, Links::channels, Links::receiver});
+}
+
+Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model)
+    : name_(std::move(name)), devices_(std::move(devices)), links_(std::move(links)), link_model_(model) {
   const std::string where = fmt::format("machine '{}'", name_);
   if (devices_.empty() || devices_.size() > kMostDevices)
     throw InputError(fmt::format("{}: {} devices; required 1 to {}", where, devices_.size(), kMostDevices));

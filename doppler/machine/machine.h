@@ -55,24 +55,35 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+// How tensors move between devices.
+enum class Links : std::uint8_t {
+  free,      // pure delay, any number at a time; the published semantics
+  channels,  // Link::channels at a time per direction, first come first served
+  receiver,  // the destination copies them itself, between two of its ops: a box without a core to spare
+};
+std::string_view to_string(Links links);
+Links parse_links(std::string_view text);  // throws InputError
+
 // Devices and the links between every ordered pair of them.
 class Machine {
  public:
   // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError unless names are unique,
   // there are 1 to kMostDevices devices, slots and channels are at least 1, and every number is finite and
   // not negative.
-  Machine(std::string name, std::vector<Device> devices, std::vector<Link> links);
+  Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model = Links::free);
 
   const std::string& name() const { return name_; }
   DeviceId device_count() const { return static_cast<DeviceId>(devices_.size()); }
   const Device& device(DeviceId id) const { return devices_[id]; }
   const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
+  Links link_model() const { return link_model_; }  // by which rule it is simulated unless somebody asks for another
   DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
 
  private:
   std::string name_;
   std::vector<Device> devices_;
   std::vector<Link> links_;
+  Links link_model_;
 };
 
 // More devices than this are refused: links are stored per pair.

@@ -136,7 +136,7 @@ std::vector<Link> parse_links(const std::string& where, const Json* value, const
   Link usual;
   if (value == nullptr) return std::vector<Link>(devices.size() * devices.size(), usual);
   const JsonFields fields(where, *value);
-  fields.refuse_other_keys({"default", "pairs"});
+  fields.refuse_other_keys({"model", "default", "pairs"});
   if (const Json* given = fields.find("default")) {
     const JsonFields entry(where + ": default", *given);
     entry.refuse_other_keys({"latency", "bytes_per_second", "channels", "cost_factor"});
@@ -153,6 +153,17 @@ std::vector<Link> parse_links(const std::string& where, const Json* value, const
     if (pair.both_ways) read_link(entry, links[pair.b * devices.size() + pair.a]);
   }
   return links;
+}
+
+Links parse_link_model(const std::string& where, const Json* value) {
+  if (value == nullptr) return Links::free;
+  const JsonFields fields(where, *value);
+  if (fields.find("model") == nullptr) return Links::free;
+  try {
+    return doppler::parse_links(fields.string("model"));
+  } catch (const InputError&) {
+    fields.fail("model", "\"free\", \"channels\" or \"receiver\"");
+  }
 }
 
 ordered_json link_json(const Link& link) {
@@ -218,8 +229,9 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
   for (std::size_t i = 0; i < entries.size() && devices.size() <= kMostDevices; ++i)
     parse_devices(fmt::format("{}: devices[{}]", where, i), entries[i], devices);
   std::vector<Link> links = parse_links(where + ": links", fields.find("links"), devices);
+  const Links model = parse_link_model(where + ": links", fields.find("links"));
   try {
-    return Machine(fields.string_or("name", where), std::move(devices), std::move(links));
+    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   }
@@ -230,6 +242,7 @@ std::string machine_to_json(const Machine& machine) {
   auto& devices = file["devices"] = ordered_json::array();
   for (DeviceId id = 0; id < machine.device_count(); ++id) devices.push_back(device_json(machine.device(id)));
   const Link usual = most_common_link(machine);
+  if (machine.link_model() != Links::free) file["links"]["model"] = to_string(machine.link_model());
   file["links"]["default"] = link_json(usual);
   auto& pairs = file["links"]["pairs"] = ordered_json::array();
   for (DeviceId src = 0; src < machine.device_count(); ++src) {

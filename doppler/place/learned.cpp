@@ -39,7 +39,8 @@ Proposal doppler_policy(const Problem& problem, const MethodOptions& options) {
     }
   };
   consider("doppler", [&] { return options.policy->answer(problem, options); });
-  for (const auto& [name, run] : kRivals) consider(name, [&] { return run(problem, options); });
+  if (!options.policy->alone())
+    for (const auto& [name, run] : kRivals) consider(name, [&] { return run(problem, options); });
   if (best_makespan == Costs::kNever) throw InfeasibleError(why_not);
   best.evaluations = evaluations;
   return best;

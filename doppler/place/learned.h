@@ -12,6 +12,8 @@ class LearnedPolicy {
   virtual Proposal zero_shot(const Problem& problem, const MethodOptions& options) const = 0;
   // Its answer after as much training on this problem as the user asked for, if any.
   virtual Proposal answer(const Problem& problem, const MethodOptions& options) const = 0;
+  // Whether that is wanted even where a heuristic does better: to see what was learned.
+  virtual bool alone() const { return false; }
 };
 
 // DOPPLER: the best of the learned policy's answer and of cheap heuristics, whichever wins is named. Throws InputError

@@ -11,22 +11,24 @@
 namespace doppler {
 
 // Everything that the list engine cannot do: ready queues ordered by rank (`priority`, and `random` as a
-// priority drawn by seed), and links with a limited number of channels under any discipline.
+// priority drawn by seed), links with a limited number of channels, and receivers that copy, under any discipline.
 //
 // At each instant all ends and arrivals happen first; then every device with a free slot takes ops from its
 // ready queue. A transfer takes the first free channel of its link when its producer ends (ties: producer id,
 // tensor id, destination in the order of consumers), so its arrival is known at once and an op needs one
-// event to become ready. Internal to doppler/sim.
+// event to become ready. Where receivers copy, a copy is a task of its destination like an op: it waits for a slot
+// behind those that were asked for before, and goes before all ready ops. Internal to doppler/sim.
 class EventEngine {
  public:
   explicit EventEngine(const SimTables& tables)
       : tables_(tables),
         discipline_(tables.problem().rules().discipline),
+        receiver_copies_(tables.problem().rules().links == Links::receiver),
         channels_(tables),
         states_(initial_states(tables)),
         clock_(tables),
         idle_slots_(tables.device_count()),
-        ends_(tables.op_count()),
+        ends_(tables.op_count() + (receiver_copies_ ? tables.edge_count() : 0)),
         arrivals_(tables.op_count()),
         order_(tables.op_count()),
         arrival_at_(tables.device_count()),
@@ -35,6 +37,11 @@ class EventEngine {
     touched_.resize(devices + 1);  // one more: touch() writes before it counts
     is_touched_.assign(devices, false);
     newly_ready_.reserve(tables.op_count());
+    if (receiver_copies_) {
+      copies_.reserve(tables.edge_count());
+      next_copy_.resize(tables.edge_count());
+      copy_queues_.resize(devices);
+    }
     if (discipline_ == Discipline::fifo) {
       next_in_queue_.resize(tables.op_count());
       queues_.resize(devices);
@@ -66,8 +73,26 @@ class EventEngine {
  private:
   enum class Queue : std::uint8_t { fifo, sequence, ranked };
   struct FifoQueue {
-    OpId head, tail;
+    std::uint32_t head, tail;
     bool empty;
+
+    void push(std::uint32_t id, std::vector<std::uint32_t>& next) {
+      (empty ? head : next[tail]) = id;
+      tail = id;
+      empty = false;
+    }
+    std::uint32_t pop(const std::vector<std::uint32_t>& next) {
+      const std::uint32_t id = head;
+      empty = id == tail;
+      head = next[id];
+      return id;
+    }
+  };
+  struct Copy {
+    OpId producer;
+    TensorId tensor;
+    DeviceId src, dst;
+    Seconds queued, duration;
   };
 
   void reset(const DeviceId* device_of_op, const std::uint32_t* rank) {
@@ -76,6 +101,8 @@ class EventEngine {
     channels_.clear();
     std::fill(last_moved_.begin(), last_moved_.end(), std::numeric_limits<TensorId>::max());
     std::fill(queues_.begin(), queues_.end(), FifoQueue{0, 0, true});
+    copies_.clear();
+    std::fill(copy_queues_.begin(), copy_queues_.end(), FifoQueue{0, 0, true});
     if (discipline_ == Discipline::fifo) return;
     for (OpId op = 0; op < tables_.op_count(); ++op) order_[rank[op]] = op;
     if (discipline_ == Discipline::ordered) line_up(device_of_op, rank);
@@ -120,13 +147,21 @@ class EventEngine {
       for (std::size_t i = 0; i < touched_count_; ++i) {
         const DeviceId device = touched_[i];
         is_touched_[device] = false;
+        while (receiver_copies_ && idle_slots_[device] > 0 && !copy_queues_[device].empty)
+          start_copy(copy_queues_[device].pop(next_copy_), now, recorder);
         while (idle_slots_[device] > 0 && has_next<Q>(device))
           start<Uniform>(take_next<Q>(device), device, now, recorder);
       }
       touched_count_ = 0;
       if (ends_.empty() && arrivals_.empty()) return now;
       now = std::min(ends_.top_time(), arrivals_.top_time());
-      while (ends_.top_time() == now) finish<Q, Uniform>(ends_.pop().id, now, device_of_op, rank, recorder);
+      while (ends_.top_time() == now) {
+        const std::uint32_t id = ends_.pop().id;
+        if (id < tables_.op_count())
+          finish<Q, Uniform>(id, now, device_of_op, rank, recorder);
+        else
+          finish_copy<Q>(copies_[id - tables_.op_count()], now, device_of_op, rank);
+      }
       while (arrivals_.top_time() == now) {
         const OpId op = arrivals_.pop().id;
         make_ready<Q>(op, device_of_op[op], rank);
@@ -151,12 +186,7 @@ class EventEngine {
   // Equal ready times go by id.
   void queue_newly_ready(const DeviceId* device_of_op) {
     std::sort(newly_ready_.begin(), newly_ready_.end());
-    for (const OpId op : newly_ready_) {
-      FifoQueue& queue = queues_[device_of_op[op]];
-      (queue.empty ? queue.head : next_in_queue_[queue.tail]) = op;
-      queue.tail = op;
-      queue.empty = false;
-    }
+    for (const OpId op : newly_ready_) queues_[device_of_op[op]].push(op, next_in_queue_);
     newly_ready_.clear();
   }
 
@@ -170,13 +200,7 @@ class EventEngine {
 
   template <Queue Q>
   OpId take_next(DeviceId device) {
-    if constexpr (Q == Queue::fifo) {
-      FifoQueue& queue = queues_[device];
-      const OpId op = queue.head;
-      queue.empty = op == queue.tail;
-      queue.head = next_in_queue_[op];
-      return op;
-    }
+    if constexpr (Q == Queue::fifo) return queues_[device].pop(next_in_queue_);
     if constexpr (Q == Queue::ranked) return order_[ready_ranks_[device].pop_smallest()];
     return sequence_[sequence_next_[device]++];
   }
@@ -185,13 +209,39 @@ class EventEngine {
   void start(OpId op, DeviceId device, Seconds now, Recorder& recorder) {
     const Seconds end = now + tables_.op_time<Uniform>(op, device);
     --idle_slots_[device];
-    if constexpr (Recorder::kRecords) {  // only a timeline wants to know which slot it is
-      const std::uint32_t slot = clock_.first_free(device);
-      clock_.free_at(device, slot) = end;
-      recorder.execution(op, device, slot, states_[op].ready, now, end);
-    }
+    if constexpr (Recorder::kRecords)  // only a timeline wants to know which slot it is
+      recorder.execution(op, device, take_slot(device, end), states_[op].ready, now, end);
     states_[op] = {0.0, tables_.op(op).in_degree};
     ends_.push(end, op);
+  }
+
+  std::uint32_t take_slot(DeviceId device, Seconds until) {
+    const std::uint32_t slot = clock_.first_free(device);
+    clock_.free_at(device, slot) = until;
+    return slot;
+  }
+
+  template <typename Recorder>
+  void start_copy(std::uint32_t index, Seconds now, Recorder& recorder) {
+    const Copy& copy = copies_[index];
+    const Seconds end = now + copy.duration;
+    --idle_slots_[copy.dst];
+    if constexpr (Recorder::kRecords) {
+      take_slot(copy.dst, end);
+      recorder.transfer(copy.tensor, copy.src, copy.dst, 0, copy.queued, now, end);
+    }
+    ends_.push(end, tables_.op_count() + index);
+  }
+
+  template <Queue Q>
+  void finish_copy(const Copy& copy, Seconds now, const DeviceId* device_of_op, const std::uint32_t* rank) {
+    ++idle_slots_[copy.dst];
+    touch(copy.dst);
+    for (const SimTables::Edge& edge : tables_.edges(copy.producer)) {
+      if (edge.tensor != copy.tensor || device_of_op[edge.consumer] != copy.dst) continue;
+      states_[edge.consumer].ready = now;
+      if (--states_[edge.consumer].pending == 0) make_ready<Q>(edge.consumer, copy.dst, rank);
+    }
   }
 
   template <Queue Q, bool Uniform, typename Recorder>
@@ -201,6 +251,10 @@ class EventEngine {
     touch(device);
     for (const SimTables::Edge& edge : tables_.edges(op)) {
       const DeviceId target = device_of_op[edge.consumer];
+      if (receiver_copies_ && target != device) {
+        ask_for_copy<Uniform>(op, edge, device, target, now);
+        continue;
+      }
       const Seconds arrival = target == device ? now : move<Uniform>(edge, device, target, now, recorder);
       OpState& consumer = states_[edge.consumer];
       consumer.ready = std::max(consumer.ready, arrival);
@@ -211,6 +265,15 @@ class EventEngine {
         arrivals_.push(consumer.ready, edge.consumer);
       }
     }
+  }
+
+  template <bool Uniform>
+  void ask_for_copy(OpId producer, const SimTables::Edge& edge, DeviceId src, DeviceId dst, Seconds now) {
+    if (last_moved_[dst] == edge.tensor) return;
+    last_moved_[dst] = edge.tensor;
+    copy_queues_[dst].push(static_cast<std::uint32_t>(copies_.size()), next_copy_);
+    copies_.push_back({producer, edge.tensor, src, dst, now, tables_.transfer_time<Uniform>(edge, src, dst)});
+    touch(dst);
   }
 
   // When the tensor is on `dst`; starts the transfer if this is its first consumer there.
@@ -225,6 +288,7 @@ class EventEngine {
 
   const SimTables& tables_;
   const Discipline discipline_;
+  const bool receiver_copies_;
   ChannelClock channels_;
   std::vector<OpState> states_;
   SlotClock clock_;
@@ -250,6 +314,10 @@ class EventEngine {
   // transfers
   std::vector<Seconds> arrival_at_;   // per destination, of the tensor in last_moved_
   std::vector<TensorId> last_moved_;  // per destination
+  // copies by receivers
+  std::vector<Copy> copies_;            // all that were asked for, as they were
+  std::vector<FifoQueue> copy_queues_;  // by destination: not begun
+  std::vector<std::uint32_t> next_copy_;
 };
 
 }  // namespace doppler

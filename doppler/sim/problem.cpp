@@ -1,27 +1,17 @@
 #include "doppler/sim/problem.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <queue>
 
 #include "doppler/base/error.h"
+#include "doppler/base/parse_enum.h"
 #include "doppler/graph/levels.h"
 
 namespace doppler {
 namespace {
-
-template <typename Enum, std::size_t N>
-Enum parse_enum(std::string_view text, std::string_view flag, const std::array<Enum, N>& values) {
-  std::string names;
-  for (const Enum value : values) {
-    if (to_string(value) == text) return value;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(value));
-  }
-  throw InputError(fmt::format("{}: found '{}'; required one of {}", flag, text, names));
-}
 
 void check_rules(const Rules& rules, const Machine& machine) {
   if (!(rules.noise >= 0 && rules.noise <= 3))
@@ -51,14 +41,12 @@ std::string_view to_string(Discipline discipline) {
   throw InternalError("unknown discipline");
 }
 
-std::string_view to_string(Links links) { return links == Links::free ? "free" : "channels"; }
 std::string_view to_string(Ties ties) { return ties == Ties::by_id ? "by_id" : "published"; }
 
 Discipline parse_discipline(std::string_view text) {
   return parse_enum(text, "discipline",
                     std::array{Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random});
 }
-Links parse_links(std::string_view text) { return parse_enum(text, "links", std::array{Links::free, Links::channels}); }
 Ties parse_ties(std::string_view text) { return parse_enum(text, "ties", std::array{Ties::by_id, Ties::published}); }
 
 Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) : costs_(&costs), rules_(rules) {

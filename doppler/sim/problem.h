@@ -16,11 +16,6 @@ enum class Discipline : std::uint8_t {
   ordered,   // strictly by rank: the device waits for its next op
   random,    // a seeded coin
 };
-// How tensors move between devices.
-enum class Links : std::uint8_t {
-  free,      // pure delay, any number at a time; the published semantics
-  channels,  // Link::channels at a time per direction, first come first served
-};
 // Which of two ops that are ready at the same instant is first, for `fifo`.
 enum class Ties : std::uint8_t {
   by_id,      // the smaller id
@@ -44,10 +39,8 @@ struct Rules {
   bool operator==(const Rules&) const = default;
 };
 std::string_view to_string(Discipline discipline);
-std::string_view to_string(Links links);
 std::string_view to_string(Ties ties);
 Discipline parse_discipline(std::string_view text);  // throws InputError
-Links parse_links(std::string_view text);
 Ties parse_ties(std::string_view text);
 
 using Pin = std::pair<OpId, DeviceId>;

@@ -33,6 +33,7 @@ class SimTables {
   std::span<const Edge> edges(OpId id) const {
     return {edges_.data() + ops_[id].edge_begin, edges_.data() + ops_[id].edge_end};
   }
+  std::size_t edge_count() const { return edges_.size(); }
   std::span<const OpId> sources() const { return sources_; }
   unsigned slots(DeviceId device) const { return slots_[device]; }
   unsigned most_slots() const { return most_slots_; }

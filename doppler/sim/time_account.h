@@ -10,6 +10,7 @@ namespace doppler {
 // Where the time of one device went; the parts add up to the makespan (times its slots).
 struct DeviceTime {
   Seconds busy = 0;
+  Seconds copying = 0;  // its inputs, where receivers copy
   Seconds data = 0;     // waiting for another device's result, for it to travel, or (bulk-synchronous) for a barrier
   Seconds channel = 0;  // the result was there, but the link was busy or the destination had no space for a copy
   Seconds memory = 0;   // the inputs were there and the device was free, but it had no space for the results

@@ -66,6 +66,24 @@ class EngineTest(CommandCase):
             self.assertGreater(sample["simulated"], 0)
             self.assertGreater(sample["measured"], 0)
 
+    def test_the_machine_says_how_tensors_move_unless_the_user_does(self):
+        box = self.directory / "box.json"
+        self.ok("calibrate", self.graph, "--count", 2, "--placements", 2, "--repeat", 1, "--links", "receiver", "-o", box)
+        self.assertEqual(json.loads(box.read_text())["links"]["model"], "receiver")
+        self.ok("place", self.graph, "--machine", box, "--method", "heft", "-o", self.placement)
+        self.assertEqual(json.loads(self.placement.read_text())["links"], "receiver")
+        result = json.loads(self.ok("run", self.graph, self.placement, "--machine", box, "--repeat", 1, "--json").stdout)
+        self.assertEqual(sum(device["channel"] for device in result["device_times"]), 0)  # nobody else copies
+        self.ok("place", self.graph, "--machine", box, "--links", "free", "--method", "heft", "-o", self.placement)
+        self.assertEqual(json.loads(self.placement.read_text())["links"], "free")
+
+    def test_validates_with_a_calibration_of_the_same_minute(self):
+        rows = self.directory / "v.json"
+        self.ok("validate", self.graph, "--calibrate", "--placements", 6, "--repeat", 2, "--json", rows)
+        self.assertEqual(len(json.loads(rows.read_text())["results"][0]["samples"]), 6)
+        self.ok("validate", self.graph, "--machine", "p100x4", "--devices", "emulated", "--calibrate", "--placements", 6,
+                "--repeat", 2)
+
     def test_refuses_what_it_cannot_run_in_one_line(self):
         bare = self.directory / "bare.json"
         file = json.loads(self.graph.read_text())
@@ -80,6 +98,8 @@ class EngineTest(CommandCase):
             (["calibrate", bare], "required a graph from 'doppler generate'"),
             (["calibrate", "--devices", "emulated"], "--machine"),
             (["validate", self.graph, "--machine", "cpu2", "--placements", "1"], "--placements"),
+            (["validate", self.graph], "--calibrate"),
+            (["place", self.graph, "--machine", "cpu2", "--links", "pigeons"], "required one of free, channels, receiver"),
         ):
             self.fails(text, *arguments)
 

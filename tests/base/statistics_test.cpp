@@ -21,6 +21,16 @@ TEST(Statistics, OfATrimmedMeanLeaveOutBothEnds) {
   EXPECT_EQ(trimmed_mean({1, 5}, 0.2), 3);               // less than one: none
 }
 
+TEST(Statistics, OfPolishedRowsTakeOutWhatColumnsShare) {
+  // Rows of 2, 6 and 10; the second column was taken while everything took three times as long, one value is an outlier,
+  // and the last row ends early.
+  const std::vector<double> typical = polished_rows({{2, 6, 2, 2, 2}, {6, 18, 6, 50, 6}, {10, 30, 10}});
+  ASSERT_EQ(typical.size(), 3u);
+  EXPECT_DOUBLE_EQ(typical[0], 2);
+  EXPECT_DOUBLE_EQ(typical[1], 6);
+  EXPECT_DOUBLE_EQ(typical[2], 10);
+}
+
 TEST(Statistics, OfCorrelationKnowStraightLinesAndMonotoneOnes) {
   const std::vector<double> x{1, 2, 3, 4}, line{5, 7, 9, 11}, falling{4, 3, 2, 1}, curved{1, 8, 27, 64},
       flat{1, 1, 1, 1};

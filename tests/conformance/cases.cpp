@@ -142,7 +142,7 @@ std::vector<NamedMachine> machines_for(const Graph& graph) {
 std::vector<Rules> all_rules(const Machine& machine) {
   std::vector<Rules> list;
   for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random})
-    for (const Links links : {Links::free, Links::channels}) {
+    for (const Links links : {Links::free, Links::channels, Links::receiver}) {
       Rules rules = rules_of(discipline);
       rules.links = links;
       rules.seed = 5;

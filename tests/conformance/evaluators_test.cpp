@@ -124,12 +124,30 @@ bool disjoint(std::vector<std::pair<Seconds, Seconds>> intervals) {
   return true;
 }
 
+TEST(EveryEvaluator, NeverComputesAndCopiesMoreAtATimeThanAReceiverHasSlots) {
+  for_each_story([](const Story& story) {
+    if (story.world.problem.rules().links != Links::receiver) return;
+    std::vector<std::map<Seconds, int>> changes(story.world.machine.device_count());  // of what is going on, by time
+    const auto add = [&](DeviceId device, Seconds start, Seconds end) {
+      ++changes[device][start];
+      --changes[device][end];
+    };
+    for (const auto& run : story.timeline.executions) add(run.device, run.start, run.end);
+    for (const auto& move : story.timeline.transfers) add(move.dst, move.start, move.end);
+    for (DeviceId device = 0; device < changes.size(); ++device) {
+      int running = 0;
+      for (const auto& [time, change] : changes[device])
+        EXPECT_LE(running += change, static_cast<int>(story.world.machine.device(device).slots)) << "at " << time;
+    }
+  });
+}
+
 TEST(EveryEvaluator, NeverRunsTwoOpsOnASlotOrTwoTransfersOnAChannel) {
   for_each_story([](const Story& story) {
     std::map<std::tuple<DeviceId, std::uint32_t>, std::vector<std::pair<Seconds, Seconds>>> slots;
     for (const auto& run : story.timeline.executions) slots[{run.device, run.slot}].emplace_back(run.start, run.end);
     for (const auto& [slot, intervals] : slots) EXPECT_TRUE(disjoint(intervals)) << "slot " << std::get<1>(slot);
-    if (story.world.problem.rules().links == Links::free) return;
+    if (story.world.problem.rules().links != Links::channels) return;
     std::map<std::tuple<DeviceId, DeviceId, std::uint32_t>, std::vector<std::pair<Seconds, Seconds>>> channels;
     for (const auto& move : story.timeline.transfers) {
       EXPECT_LT(move.channel, story.world.machine.link(move.src, move.dst).channels);

@@ -56,7 +56,7 @@ TEST(ACalibration, OfRunsOnAMachineFindsTheMachine) {
   const Problem true_problem(true_costs, {});
   Calibration calibration(world.guess, false);
   for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
-    calibration.add(true_problem, Simulator(true_problem).simulate({devices, {}, {}}));
+    calibration.add(true_problem, {devices, {}, {}}, Simulator(true_problem).simulate({devices, {}, {}}));
   const Machine found = calibration.machine("found");
   const Costs costs(world.graph, found);
   for (OpId op = 0; op < 6; ++op) EXPECT_NEAR(costs.op_time(op, 0), true_costs.op_time(op, 0), kRounding);
@@ -72,6 +72,22 @@ TEST(ACalibration, OfRunsOnAMachineFindsTheMachine) {
   EXPECT_NEAR(Costs(other, found).op_time(0, 0), 1, 0.01);
 }
 
+TEST(ACalibration, WhereReceiversCopyCountsTheCopyAlone) {
+  // The receiver is busy with other ops when it is asked, so copies begin late; what they take is what the link takes.
+  const World world;
+  const Machine truth("copies", {world.truth.device(0), world.truth.device(1)},
+                      std::vector<Link>(4, world.truth.link(0, 1)), Links::receiver);
+  const Costs costs(world.graph, truth);
+  const Problem problem(costs, {.links = Links::receiver});
+  Calibration calibration(truth, false);
+  for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
+    calibration.add(problem, {devices, {}, {}}, Simulator(problem).simulate({devices, {}, {}}));
+  const Machine found = calibration.machine("found");
+  EXPECT_EQ(found.link_model(), Links::receiver);
+  EXPECT_NEAR(found.link(0, 1).latency, 1e-4, kRounding);
+  EXPECT_NEAR(found.link(0, 1).bytes_per_second, 1e9, 1);
+}
+
 TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
   const World world;
   const Costs costs(world.graph, world.truth);
@@ -83,11 +99,27 @@ TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
   const Costs real_costs(world.graph, reality);
   const Problem real_problem(real_costs, {});
   Calibration calibration(world.truth, true);
-  calibration.add(problem, Simulator(real_problem).simulate({{0, 1, 0, 1, 0, 1}, {}, {}}));
+  const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
+  calibration.add(problem, placement, Simulator(real_problem).simulate(placement));
   const Machine found = calibration.machine("found");
   EXPECT_NEAR(found.device(0).overhead, 5e-5, kRounding);
   EXPECT_NEAR(found.link(0, 1).latency, 1.3e-4, kRounding);
   EXPECT_EQ(found.link(0, 1).bytes_per_second, 1e9);
+}
+
+TEST(ACalibration, IsStretchedByWhatNoOpAndNoTransferAccountsFor) {
+  // Whole runs take a quarter longer than their ops and transfers explain.
+  const World world;
+  const Costs costs(world.graph, world.truth);
+  const Problem problem(costs, {});
+  Calibration calibration(world.guess, false);
+  const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
+  Timeline timeline = Simulator(problem).simulate(placement);
+  timeline.makespan *= 1.25;
+  calibration.add(problem, placement, timeline);
+  const Machine found = calibration.machine("found");
+  const Costs found_costs(world.graph, found);
+  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
 }
 
 TEST(ACalibration, WithoutRunsOrTransfersIsRefused) {
@@ -96,7 +128,8 @@ TEST(ACalibration, WithoutRunsOrTransfersIsRefused) {
   const Problem problem(costs, {});
   Calibration calibration(world.truth, false);
   EXPECT_THROW(calibration.machine("none"), InputError);
-  calibration.add(problem, Simulator(problem).simulate({{0, 0, 0, 0, 0, 0}, {}, {}}));
+  const Placement one_device{{0, 0, 0, 0, 0, 0}, {}, {}};
+  calibration.add(problem, one_device, Simulator(problem).simulate(one_device));
   EXPECT_THROW(calibration.machine("no transfers"), InputError);
 }
 

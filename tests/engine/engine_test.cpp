@@ -8,6 +8,7 @@
 
 #include "doppler/engine/emulated_kernels.h"
 #include "doppler/graph/levels.h"
+#include "doppler/sim/simulator.h"
 #include "tests/engine/support.h"
 
 namespace doppler::test {
@@ -72,6 +73,27 @@ TEST(AnEngine, RunsEveryOpOnceAndInOrderOfDependencies) {
       EXPECT_EQ(makespan, timeline.makespan);
       expect_legal(world, placement, timeline);
       EXPECT_EQ(kernels.runs(), std::vector<int>(200, round));
+    }
+  }
+}
+
+TEST(AnEngine, LeavesCopiesToTheReceiversIfTheRulesSay) {
+  for (const bool bulk_synchronous : {false, true}) {
+    Rng rng(4);
+    Case world(random_graph(rng, 200), uniform_machine(3),
+               {.links = Links::receiver, .bulk_synchronous = bulk_synchronous});
+    CheckingKernels kernels(world.graph);
+    Engine engine(world.problem, kernels);
+    for (int round = 1; round <= 5; ++round) {
+      const Placement placement = random_placement(rng, 200, 3);
+      engine.run(placement);
+      const Timeline timeline = engine.timeline();
+      expect_legal(world, placement, timeline);
+      for (const Timeline::Transfer& copy : timeline.transfers)
+        for (const Timeline::Execution& execution : timeline.executions) {
+          const bool apart = execution.end <= copy.start || execution.start >= copy.end;
+          EXPECT_TRUE(apart || copy.end == copy.start || execution.device != copy.dst);
+        }
     }
   }
 }
@@ -288,6 +310,28 @@ TEST(EmulatedDevices, CanBeSlowedDownAndScaled) {
   EXPECT_GE(engine.run(on({0})), 1000 - 1);
   kernels.slow_down(0, 3);
   EXPECT_GE(engine.run(on({0})), 3000 - 1);  // in units again
+}
+
+TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
+  // As the simulator has it: device 1 runs op 4 for 3 ms, then copies two results of 4 ms, then runs op 5 of 10 ms, which
+  // was ready all the time, then those that needed the copies.
+  GraphBuilder builder("test");
+  for (const Seconds time : {1.0, 1.0, 1.0, 1.0, 3.0, 10.0}) builder.add_op({.explicit_times = {{"*", time}}});
+  builder.add_consumer(builder.add_tensor(0, 8, 4.0), 2);
+  builder.add_consumer(builder.add_tensor(1, 8, 4.0), 3);
+  Case world(std::move(builder).build(), uniform_machine(2), {.links = Links::receiver});
+  constexpr double kMillisecond = 2e-3;  // two: wake-ups on a busy box must not change the order
+  EmulatedKernels kernels(world.problem, kMillisecond);
+  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = kMillisecond});
+  const Placement placement = on({0, 0, 1, 1, 1, 1});
+  EXPECT_GE(engine.run(placement), Simulator(world.problem).makespan(placement) - 1e-6);
+  const Timeline timeline = engine.timeline();
+  ASSERT_EQ(timeline.transfers.size(), 2U);
+  EXPECT_EQ(order_of(timeline, 1), (std::vector<OpId>{4, 5, 2, 3}));
+  // Neither computes while it copies.
+  for (const Timeline::Transfer& copy : timeline.transfers)
+    for (const Timeline::Execution& execution : timeline.executions)
+      EXPECT_TRUE(execution.device == 0 || execution.end <= copy.start || execution.start >= copy.end);
 }
 
 TEST(EmulatedDevices, QueueTransfersOnAChannel) {

@@ -17,7 +17,7 @@ struct RandomCase {
     Rules rules;
     rules.discipline = static_cast<Discipline>(rng.below(4));
     rules.bulk_synchronous = rules.discipline == Discipline::fifo && rng.below(3) == 0;
-    rules.links = rng.below(2) == 0 ? Links::free : Links::channels;
+    rules.links = static_cast<Links>(rng.below(3));
     world.emplace(random_graph(rng, ops), uniform_machine(devices, kCapacities[rng.below(4)]), rules);
     for (OpId op = 0; op < ops; ++op)
       if (rng.below(4) == 0 && !world->graph.inputs(op).empty()) folding.insert(op);

@@ -12,6 +12,7 @@ namespace {
 
 void expect_equal(const Machine& a, const Machine& b) {
   EXPECT_EQ(a.name(), b.name());
+  EXPECT_EQ(a.link_model(), b.link_model());
   ASSERT_EQ(a.device_count(), b.device_count());
   for (DeviceId src = 0; src < a.device_count(); ++src) {
     EXPECT_EQ(a.device(src), b.device(src));
@@ -26,6 +27,20 @@ TEST(AMachineFile, ReadsBackWhatWasWritten) {
     expect_equal(parse_machine("test", machine_to_json(machine)), machine);
   }
   expect_equal(parse_machine("test", machine_to_json(uniform_machine(1, 5))), uniform_machine(1, 5));
+  const Machine p100s = load_machine("p100x4");
+  const Machine copies("copies", {p100s.device(0), p100s.device(1)}, std::vector<Link>(4), Links::receiver);
+  expect_equal(parse_machine("test", machine_to_json(copies)), copies);
+}
+
+TEST(AMachineFile, RefusesALinkModelThatDoesNotExist) {
+  const std::string text = R"({"format": "doppler-machine", "version": 1, "links": {"model": "pigeons"},
+                               "devices": [{"name": "a", "type": "gpu"}]})";
+  try {
+    parse_machine("m.json", text);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\" or \"receiver\"");
+  }
 }
 
 TEST(AMachineFile, SaysOnceWhatAllLinksHaveInCommon) {

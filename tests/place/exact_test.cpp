@@ -95,7 +95,7 @@ TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
     const MixedProblem mixed = random_mixed_problem(rng);
     const Costs costs(mixed.graph, mixed.machine);
     for (const Discipline discipline : kDisciplines) {
-      for (const Links links : {Links::free, Links::channels})
+      for (const Links links : {Links::free, Links::channels, Links::receiver})
         expect_optimum(Problem(costs, rules_with(discipline, links), mixed.pins),
                        label(i, rules_with(discipline, links)));
     }

@@ -178,7 +178,7 @@ TEST(ALowerBound, HoldsWithSlotsSpeedsPinsGroupsAndChannels) {
   for (int i = 0; i < 300; ++i) {
     MixedProblem mixed = random_mixed_problem(rng);
     Rules rules = rules_of(Discipline::ordered);
-    rules.links = rng.below(2) == 0 ? Links::free : Links::channels;
+    rules.links = static_cast<Links>(rng.below(3));
     const World world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
     const LowerBound bound = lower_bound(world.problem);
     ASSERT_LE(bound.value, best_by_brute_force(world.problem)) << "graph " << i << ", kind " << to_string(bound.kind);

@@ -116,12 +116,59 @@ TEST(ASimulator, WaitsForTheNextOpOnlyUnderOrdered) {
 
 TEST(ASimulator, TakesAnyPermutationAsAnOrder) {
   // The order asks for consumers before producers; each waits for its producer, nothing deadlocks: 1 + 2 + 3.
-  for (const Links links : {Links::free, Links::channels}) {
+  for (const Links links : {Links::free, Links::channels, Links::receiver}) {
     Rules rules = rules_of(Discipline::ordered);
     rules.links = links;
     const World world(graph_of({1, 2, 3}, {{0, 1, 0}, {1, 2, 0}}), uniform_machine(2), rules);
     EXPECT_EQ(world.simulate(on({0, 0, 0}, {2, 1, 0})).makespan, 6);
   }
+}
+
+TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
+  // Ops 0 and 1 (1 s each) on device 0 send tensors of 4 s to ops 2 and 3 (1 s) on device 1, which runs op 4 until 3 and
+  // has op 5 (10 s) ready all the time. The copies are asked for at 1 and 2, begin when op 4 ends and go before the ready
+  // op: 3-7 and 7-11. Then by ready time: op 5 (ready at 0) 11-21, op 2 (at 7) 21-22, op 3 (at 11) 22-23.
+  const Graph graph = graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}});
+  Rules rules;
+  rules.links = Links::receiver;
+  const World world(graph, uniform_machine(2), rules);
+  const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
+  ASSERT_EQ(timeline.transfers.size(), 2u);
+  EXPECT_EQ(timeline.transfers[0].queued, 1);
+  EXPECT_EQ(timeline.transfers[0].start, 3);
+  EXPECT_EQ(timeline.transfers[1].queued, 2);
+  EXPECT_EQ(timeline.transfers[1].start, 7);
+  EXPECT_EQ(run_of(timeline, 5).start, 11);
+  EXPECT_EQ(run_of(timeline, 2).ready, 7);
+  EXPECT_EQ(run_of(timeline, 3).start, 22);
+  EXPECT_EQ(timeline.makespan, 23);
+}
+
+TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
+  // As above with two slots on each device: ops 4 and 5 take those of device 1 at 0; the copies are made in the slot that
+  // op 4 leaves, 3-7 and 7-11, then ops 2 and 3 there: op 2 (ready at 7) 11-12; op 5 has left the other at 10, so op 2
+  // begins there at 10 and op 3 at 11.
+  const Graph graph = graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}});
+  Device two_slots = uniform_machine(1).device(0);
+  two_slots.slots = 2;
+  Device other = two_slots;
+  other.name = "other";
+  Rules rules;
+  rules.links = Links::receiver;
+  const World world(graph, Machine("m", {two_slots, other}, std::vector<Link>(4)), rules);
+  const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(run_of(timeline, 2).start, 10);
+  EXPECT_EQ(run_of(timeline, 3).start, 11);
+  EXPECT_EQ(timeline.makespan, 12);
+}
+
+TEST(ASimulator, CopiesOneAfterTheOtherBetweenSuperstepsWhereReceiversDo) {
+  // Level 0 ends at 1; device 1 copies 1-5 from device 0 and 5-9 from device 2; level 1 runs 9-10 and 10-11.
+  Rules rules;
+  rules.links = Links::receiver;
+  rules.bulk_synchronous = true;
+  const World world(graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}}), uniform_machine(3), rules);
+  EXPECT_EQ(world.simulate(on({0, 2, 1, 1})).makespan, 11);
 }
 
 TEST(ASimulator, QueuesTransfersOnAChannel) {

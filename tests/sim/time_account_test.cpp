@@ -51,6 +51,22 @@ TEST(ATimeAccount, SeparatesQueueingFromTravelling) {
   EXPECT_EQ(time[1].busy, 2);
 }
 
+TEST(ATimeAccount, SeesADeviceCopyForItself) {
+  // Device 1 waits until 4 for a's result, copies it 4-7 and b's, asked for at 5, 7-10; then c and d, 10-12.
+  const Graph graph = two_messages();
+  const Machine machine = uniform_machine(2);
+  const Costs costs(graph, machine);
+  const Problem problem(costs, {.links = Links::receiver});
+  const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {}, {}});
+  ASSERT_EQ(timeline.makespan, 12);
+  const std::vector<DeviceTime> time = account_time(problem, timeline);
+  EXPECT_EQ(time[1].data, 4);
+  EXPECT_EQ(time[1].copying, 6);
+  EXPECT_EQ(time[1].busy, 2);
+  EXPECT_EQ(time[1].channel + time[1].memory + time[1].done, 0);
+  EXPECT_EQ(time[0].copying, 0);
+}
+
 TEST(ATimeAccount, AddsUpToTheMakespanOnEveryDevice) {
   Timeline timeline;
   timeline.makespan = 10;
