@@ -15,7 +15,7 @@ namespace doppler {
 // How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.
 struct RigOptions {
   std::string engine = "threads";     // the only one so far
-  std::string devices = "cpu";        // or "emulated"
+  std::string devices = "cpu";        // or "cuda", "emulated"
   double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
   std::vector<std::string> slowdown;  // emulated: "device=factor"
   std::vector<std::string> inputs;    // "name=file.npy"
@@ -27,7 +27,8 @@ void add_rig_flags(CLI::App& verb, RigOptions& options);
 // An engine and the kernels it runs, for one study.
 class Rig {
  public:
-  // Throws InputError if the graph carries no program to run on cpu devices, or an input file does not fit.
+  // Throws InputError if the graph carries no program to run on devices that compute, an input file does not fit, or
+  // there are no CUDA devices to run on.
   Rig(const Study& study, const RigOptions& options, std::uint64_t seed);
   ~Rig();
 
