@@ -61,7 +61,11 @@ class OnUnit {
 
 Tensor view(const Unit& unit, const std::byte* data, at::ScalarType type, at::IntArrayRef sizes,
             at::IntArrayRef steps) {
-  return at::from_blob(const_cast<std::byte*>(data), sizes, steps, at::device(unit.device).dtype(type));
+  return at::for_blob(const_cast<std::byte*>(data), sizes)
+      .strides(steps)
+      .options(at::device(unit.device).dtype(type))
+      .target_device(unit.device)  // else libtorch would ask the driver whose memory it is
+      .make_tensor();
 }
 Tensor row_major(const Unit& unit, const std::byte* data, at::ScalarType type, const Sizes& sizes) {
   return view(unit, data, type, sizes, row_major_steps(sizes));
