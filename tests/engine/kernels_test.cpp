@@ -255,6 +255,13 @@ TEST_P(AKernel, MultipliesComplexMatrices) {
 TEST_P(AKernel, TakesExponentialsOfComplexNumbers) {
   check_between(p.to_real(p.map({p.to_complex(copy(input("x", {3, 8})))}, exp(kX) + tanh(kX) + log(2 + kX))));
 }
+TEST_P(AKernel, OrdersComplexNumbersByTheirRealParts) {
+  const Expr x = p.to_complex(copy(input("x", {6, 10}))), y = p.to_complex(copy(input("y", {6, 10})));
+  const Expr most = p.einsum("ij->i", {x}, {.aggregate = Aggregate::max});
+  const Expr least = p.einsum("ij->i", {y}, {.aggregate = Aggregate::min});
+  const Expr all = p.einsum("ij->i", {y}, {.aggregate = Aggregate::product});
+  check_between(p.to_real(p.map({most, least, all}, if_less(kX, kY, kX * kZ, maximum(kY, kZ) + minimum(kX, 2 * kZ)))));
+}
 TEST_P(AKernel, ConvertsBetweenPrecisions) {
   const Expr x = copy(input("x", {5, 9}));
   const Expr wide = p.convert(x, DType::f64);
