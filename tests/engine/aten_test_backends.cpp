@@ -1,6 +1,5 @@
 // The kernels of libtorch on its processor, held against the same reference as the host's.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
@@ -21,8 +20,9 @@ TEST(CudaDevices, AreRefusedWhereThereAreFewerGpus) {
     make_aten_backend(AtenDevices::cuda, 120);
     FAIL() << "required an InputError";
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(),
-                testing::MatchesRegex("--devices cuda: found [0-9]+ GPUs; required 120, one for each .*"));
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("--devices cuda: found ")) << text;
+    EXPECT_TRUE(text.ends_with(" GPUs; required 120, one for each device of the machine")) << text;
   }
 }
 
