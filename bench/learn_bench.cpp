@@ -9,6 +9,7 @@
 
 #include "bench/bench_graphs.h"
 #include "bench/bench_main.h"
+#include "doppler/base/module.h"
 #include "doppler/learn/gnn.h"
 #include "doppler/learn/learner.h"
 #include "doppler/learn/paper.h"

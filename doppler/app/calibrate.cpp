@@ -136,8 +136,12 @@ void run_calibrate(const CalibrateOptions& options) {
     throw InputError("--placements, --repeat: found 0; required at least 1");
   if (options.count > 0 && !options.machine.empty())
     throw InputError("calibrate: found --count and --machine; required one of them");
+  const bool cuda = options.rig.devices == "cuda";
+  if (cuda && options.count == 0 && options.machine.empty())
+    throw InputError("calibrate: no number of GPUs; required --count or --machine");
   const DeviceId count = options.count > 0 ? options.count : usable_cores();
-  const Machine base = emulated || !options.machine.empty() ? load_machine(options.machine) : bare_machine(count);
+  const Machine base =
+      options.machine.empty() ? bare_machine(cuda ? "gpu" : "cpu", count) : load_machine(options.machine);
   Calibration calibration(base, emulated);
   std::vector<std::unique_ptr<Bench>> benches;
   if (options.graphs.empty())
@@ -161,7 +165,7 @@ void add_calibrate(CLI::App& command) {
   verb->add_option("graphs", options->graphs,
                    "Graphs with programs (doppler generate, lower) whose ops are measured; none: a standard set");
   add_machine_flag(*verb, *options, false);
-  verb->add_option("--count", options->count, "Devices, one core each; 0: as many as there are cores")
+  verb->add_option("--count", options->count, "Devices, one core (or GPU) each; 0: as many as there are cores")
       ->check(whole_number())
       ->capture_default_str();
   add_rig_flags(*verb, options->rig);

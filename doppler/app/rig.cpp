@@ -3,7 +3,9 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/module.h"
 #include "doppler/base/pin_thread.h"
+#include "doppler/engine/aten/aten_backend.h"
 #include "doppler/engine/generate_inputs.h"
 #include "doppler/engine/npy.h"
 #include "doppler/sim/simulator.h"
@@ -40,17 +42,26 @@ void read_inputs(const program::Program& program, const std::vector<std::string>
   }
 }
 
+// What computes on devices of this name.
+std::unique_ptr<Backend> make_backend(const std::string& devices, DeviceId count) {
+  if (devices == "cpu") return make_host_backend();
+  const Module module{"doppler_cuda", "--devices cuda",
+                      "a build configured with -DDOPPLER_CUDA=ON and a libtorch with CUDA"};
+  const auto make = reinterpret_cast<MakeCudaBackend>(open_module(module, executable_directory(), kMakeCudaBackend));
+  return std::unique_ptr<Backend>(make(count));
+}
+
 }  // namespace
 
-Machine bare_machine(DeviceId count) {
+Machine bare_machine(const std::string& type, DeviceId count) {
   std::vector<Device> devices(count);
   for (DeviceId id = 0; id < count; ++id) {
-    devices[id].name = fmt::format("cpu{}", id);
-    devices[id].type = "cpu";
+    devices[id].name = fmt::format("{}{}", type, id);
+    devices[id].type = type;
     devices[id].rates = {{"*", "*", 1e10}};
     devices[id].memory_bytes_per_second = 1e10;
   }
-  const Links model = count < usable_cores() ? Links::channels : Links::receiver;
+  const Links model = type == "cpu" && count >= usable_cores() ? Links::receiver : Links::channels;
   return Machine("this box", devices, std::vector<Link>(count * count, Link{1e-5, 1e10, 1, 1}), model);
 }
 
@@ -59,8 +70,9 @@ void add_rig_flags(CLI::App& verb, RigOptions& options) {
       ->check(CLI::IsMember({"threads"}))
       ->capture_default_str();
   verb.add_option("--devices", options.devices,
-                  "cpu: real kernels, a pinned core per device; emulated: every op takes its modelled time")
-      ->check(CLI::IsMember({"cpu", "emulated"}))
+                  "cpu: real kernels, a pinned core per device; cuda: real kernels, device i is GPU i; emulated: every "
+                  "op takes its modelled time")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
   verb.add_option("--time-scale", options.time_scale,
                   "Emulated: real seconds per modelled second or unit; 0: 1, or half a second per run without a unit")
@@ -78,7 +90,7 @@ Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
   engine.deterministic = options.deterministic;
   engine.stall_after = parse_duration(options.stall_after, "--stall-after");
   engine.interrupted = interrupt_flag();
-  if (options.devices == "cpu") {
+  if (options.devices != "emulated") {
     if (!options.slowdown.empty() || options.time_scale != 0)
       throw InputError("--slowdown, --time-scale: required --devices emulated");
     if (study.machine().device_count() > usable_cores())
@@ -88,7 +100,8 @@ Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
     engine_ = std::make_unique<Engine>(study.problem(), *kernels_, engine);
     return;
   }
-  if (!options.inputs.empty()) throw InputError("--input: required --devices cpu, emulated devices compute nothing");
+  if (!options.inputs.empty())
+    throw InputError("--input: required --devices cpu or cuda, emulated devices compute nothing");
   engine.devices = EngineOptions::Devices::emulated;
   time_scale_ = options.time_scale > 0 ? options.time_scale : 1;
   if (options.time_scale == 0 && study.graph().unitless()) {
@@ -122,11 +135,12 @@ void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint6
         fmt::format("{}: found no program, only costs; required a graph from 'doppler generate' or 'doppler lower' "
                     "whose kernels can run, or --devices emulated",
                     study.path()));
+  std::unique_ptr<Backend> backend = make_backend(options.devices, study.machine().device_count());
   program_ = program::load_program(study.path(), study.loaded().program, study.graph());
   Arrays inputs = generate_inputs(*program_.program, seed);
   read_inputs(*program_.program, options.inputs, inputs);
   kernels_ = std::make_unique<ProgramKernels>(*program_.program, program_.lowered, std::move(inputs),
-                                              generate_variables(*program_.program));
+                                              generate_variables(*program_.program), std::move(backend));
 }
 
 std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat) {

@@ -15,7 +15,7 @@ namespace doppler {
 // How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.
 struct RigOptions {
   std::string engine = "threads";     // the only one so far
-  std::string devices = "cpu";        // or "emulated"
+  std::string devices = "cpu";        // or "cuda", "emulated"
   double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
   std::vector<std::string> slowdown;  // emulated: "device=factor"
   std::vector<std::string> inputs;    // "name=file.npy"
@@ -24,14 +24,15 @@ struct RigOptions {
 };
 void add_rig_flags(CLI::App& verb, RigOptions& options);
 
-// A box of `count` cores with rates that only have to let a run begin. If no core is left for couriers, devices copy
+// A box of `count` cores or GPUs with rates that only have to let a run begin. If no core is left for couriers, cores copy
 // for themselves: two threads that want one core are slower than one that does both, and nobody can predict them.
-Machine bare_machine(DeviceId count);
+Machine bare_machine(const std::string& type, DeviceId count);
 
 // An engine and the kernels it runs, for one study.
 class Rig {
  public:
-  // Throws InputError if the graph carries no program to run on cpu devices, or an input file does not fit.
+  // Throws InputError if the graph carries no program to run on devices that compute, an input file does not fit, or
+  // there are no CUDA devices to run on.
   Rig(const Study& study, const RigOptions& options, std::uint64_t seed);
   ~Rig();
 

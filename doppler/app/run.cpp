@@ -145,7 +145,8 @@ void write_results(Rig& rig, const Placement& placement, const std::string& dire
 void run_verb(RunOptions options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
   if (!options.output.empty()) {
-    if (options.rig.devices != "cpu") throw InputError("--output: required --devices cpu, others compute nothing");
+    if (options.rig.devices == "emulated")
+      throw InputError("--output: required --devices cpu or cuda, emulated devices compute nothing");
     std::error_code failed;
     std::filesystem::create_directories(options.output, failed);
     if (failed)

@@ -111,7 +111,7 @@ class Rounds {
 };
 
 Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
-  Machine machine = options.machine.empty() ? bare_machine(usable_cores()) : load_machine(options.machine);
+  Machine machine = options.machine.empty() ? bare_machine("cpu", usable_cores()) : load_machine(options.machine);
   const Study study(path, load_graph(path, options), std::move(machine), options);
   const std::vector<VariedPlacement> varied =
       varied_placements(study.problem(), policy, options.placements, options.seed);

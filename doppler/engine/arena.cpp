@@ -37,12 +37,12 @@ bool Arena::reserve(Bytes bytes) {
 }
 
 std::byte* Arena::take(Bytes bytes) {
-  if (bytes == 0 || !backed_) return nullptr;
+  if (bytes == 0 || memory_ == nullptr) return nullptr;
   const std::size_t index = size_class(bytes);
   const std::lock_guard lock(mutex_);
   std::vector<std::byte*>& free = free_[index];
   if (free.empty()) {
-    blocks_.emplace_back(Block(new (std::align_val_t{64}) std::byte[class_bytes(index)]), index);
+    blocks_.emplace_back(Block(memory_->allocate(device_, class_bytes(index)), Free{memory_, device_}), index);
     free.reserve(blocks_.size());  // a release never allocates
     return blocks_.back().first.get();
   }
@@ -55,7 +55,7 @@ bool Arena::release(std::byte* data, Bytes bytes) {
   if (bytes == 0) return false;
   const std::lock_guard lock(mutex_);
   used_.store(used() - bytes, std::memory_order_relaxed);
-  if (backed_) free_[size_class(bytes)].push_back(data);
+  if (memory_ != nullptr) free_[size_class(bytes)].push_back(data);
   releases_.fetch_add(1, std::memory_order_seq_cst);
   return std::exchange(wanted_, false);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "doppler/base/units.h"
+#include "doppler/engine/device_memory.h"
 
 namespace doppler {
 
@@ -16,8 +17,9 @@ namespace doppler {
 // own.
 class Arena {
  public:
-  // `capacity` 0: unlimited. Without `backed` it only counts: emulated devices have no memory of their own.
-  Arena(Bytes capacity, bool backed) : capacity_(capacity), backed_(backed) {}
+  // `capacity` 0: unlimited. Without `memory` it only counts: emulated devices have none of their own.
+  Arena(DeviceId device, Bytes capacity, const DeviceMemory* memory)
+      : device_(device), capacity_(capacity), memory_(memory) {}
 
   // Takes that much of the capacity. False: it does not fit now.
   bool reserve(Bytes bytes);
@@ -40,12 +42,15 @@ class Arena {
   static std::size_t size_class(Bytes bytes);
   static Bytes class_bytes(std::size_t size_class);
   struct Free {
-    void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t{64}); }
+    const DeviceMemory* memory;
+    DeviceId device;
+    void operator()(std::byte* data) const { memory->free(device, data); }
   };
-  using Block = std::unique_ptr<std::byte[], Free>;
+  using Block = std::unique_ptr<std::byte, Free>;
 
+  DeviceId device_;
   Bytes capacity_;
-  bool backed_;
+  const DeviceMemory* memory_;
   std::mutex mutex_;
   std::array<std::vector<std::byte*>, 256> free_;      // by size class
   std::vector<std::pair<Block, std::size_t>> blocks_;  // all there are, with their class

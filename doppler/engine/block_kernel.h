@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "doppler/base/ids.h"
 #include "doppler/program/program.h"
 
 namespace doppler {
@@ -16,7 +17,8 @@ class BlockKernel {
   // Memory that run() may use and need not keep; on the boundary of a cache line.
   virtual std::size_t work_bytes() const { return 0; }
   // `operands` in the layout that the kernel was made for, `output` row-major.
-  virtual void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* work) const = 0;
+  virtual void run(DeviceId device, std::span<const std::byte* const> operands, std::byte* output,
+                   std::byte* work) const = 0;
 };
 
 // A block of an einsum and how its operands lie in memory.
@@ -29,6 +31,12 @@ struct EinsumBlock {
   program::DType result = program::DType::f32;
   std::vector<program::Index> output_steps() const;  // by label; 0: reduced
 };
+
+// The dtype that can hold everything the einsum touches: complex if anything is, double if anything is. Throws InputError
+// for dtypes that the engine does not compute in.
+program::DType widest_dtype(const program::Einsum& einsum, const EinsumBlock& block);
+
+// For the host:
 
 // A product of two operands summed up, as a matrix product; null if it is none.
 std::unique_ptr<BlockKernel> make_contraction(const program::Einsum& einsum, const EinsumBlock& block);

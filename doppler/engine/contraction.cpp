@@ -146,7 +146,7 @@ class Contraction final : public BlockKernel {
 
   std::size_t work_bytes() const override { return plan_.packed_bytes(); }
 
-  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* work) const override {
+  void run(DeviceId, std::span<const std::byte* const> operands, std::byte* output, std::byte* work) const override {
     const std::byte* const left = packed(plan_.left, operands[plan_.swapped ? 1 : 0], work);
     const std::byte* const right = packed(plan_.right, operands[plan_.swapped ? 0 : 1], work + plan_.left.packed_bytes);
     std::byte* const result = plan_.result.copy ? work + plan_.left.packed_bytes + plan_.right.packed_bytes : output;

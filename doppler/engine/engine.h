@@ -10,7 +10,8 @@ namespace doppler {
 
 struct EngineOptions {
   enum class Devices : std::uint8_t {
-    cpu,       // each device is a thread pinned to a core; kernels run and tensors are copied for real
+    cpu,       // each device is a thread pinned to a core; kernels run and tensors are copied for real (on GPUs, if
+               // that is where the kernels compute: then the thread feeds one)
     emulated,  // each device is a thread that lets the modelled time pass; copies and memory are modelled too
   };
   Devices devices = Devices::cpu;

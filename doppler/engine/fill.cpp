@@ -26,7 +26,7 @@ class FillKernel final : public BlockKernel {
     }
   }
 
-  void run(std::span<const std::byte* const>, std::byte* output, std::byte*) const override {
+  void run(DeviceId, std::span<const std::byte* const>, std::byte* output, std::byte*) const override {
     T* out = reinterpret_cast<T*>(output);
     for (Index row = 0; row < total_ / columns_; ++row, out += columns_) {
       const Index below = std::clamp<Index>(diagonal_ + row % rows_, 0, columns_);

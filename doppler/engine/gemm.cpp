@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cblas.h>
 
+#include "doppler/base/error.h"
+
 namespace doppler {
 
 using program::Index;
@@ -88,7 +90,14 @@ bool is_blas_matrix(Index rows, Index columns, MatrixSteps steps) {
   return rows_contiguous(rows, columns, steps) || rows_contiguous(columns, rows, {steps.column, steps.row});
 }
 
-void keep_blas_to_one_thread() { openblas_set_num_threads(1); }
+void keep_blas_to_one_thread() {
+  constexpr int kSequential = 0;
+  if (openblas_get_parallel() == kSequential)
+    throw InternalError(
+        "OpenBLAS: found the serial variant, whose products are wrong when threads call it at the same time; required "
+        "libopenblas0-pthread");
+  openblas_set_num_threads(1);
+}
 
 void gemm(const GemmShape& shape, const float* a, const float* b, float* c) { multiply(shape, a, b, c); }
 void gemm(const GemmShape& shape, const double* a, const double* b, double* c) { multiply(shape, a, b, c); }

@@ -19,8 +19,7 @@ struct GemmShape {
   program::Index c_row = 1;  // rows of the m × n result are contiguous
 };
 
-// A BLAS with threads of its own uses only the calling one from here on; the one we link has none, but another may be
-// loaded in its place.
+// The BLAS uses only the calling thread from here on. Throws InternalError if it is one that threads cannot share.
 void keep_blas_to_one_thread();
 
 // c = a · b on the calling thread.

@@ -96,7 +96,7 @@ class Join final : public BlockKernel {
            (2 * operand_count_ + 1) * sizeof(Index);
   }
 
-  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* work) const override {
+  void run(DeviceId, std::span<const std::byte* const> operands, std::byte* output, std::byte* work) const override {
     T* const lanes = reinterpret_cast<T*>(work);
     Run run{operands,
             output,
@@ -209,8 +209,9 @@ class Join final : public BlockKernel {
   JoinLoops loops_;
 };
 
-// The dtype that can hold everything the join touches: complex if anything is, double if anything is.
-DType widest(const program::Einsum& einsum, const EinsumBlock& block) {
+}  // namespace
+
+DType widest_dtype(const program::Einsum& einsum, const EinsumBlock& block) {
   bool complex = false, wide = false;
   const auto see = [&](DType dtype) {
     with_element("einsum", dtype, [&](auto element) {
@@ -226,11 +227,9 @@ DType widest(const program::Einsum& einsum, const EinsumBlock& block) {
   return wide ? DType::f64 : DType::f32;
 }
 
-}  // namespace
-
 std::unique_ptr<BlockKernel> make_join(const program::Einsum& einsum, const EinsumBlock& block,
                                        const program::Variables& variables) {
-  const DType dtype = widest(einsum, block);
+  const DType dtype = widest_dtype(einsum, block);
   return with_element("einsum", dtype, [&](auto element) -> std::unique_ptr<BlockKernel> {
     return std::make_unique<Join<decltype(element)>>(einsum, block, dtype, variables);
   });

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "doppler/base/ids.h"
+#include "doppler/engine/device_memory.h"
 
 namespace doppler {
 
@@ -19,6 +20,9 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
+  // Where the buffers of the ops lie. It must last as long as any engine that uses it.
+  virtual const DeviceMemory& memory() const;
+
   // Runs the op to its end on the calling thread. An exception cancels the run.
   virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
 
@@ -31,7 +35,7 @@ class Kernels {
   // has nothing else to do, so that little is left when the last input comes.
   virtual bool folds(OpId op) const;
   // Adds input number `input` to the outputs; the first one only copies.
-  virtual void fold(OpId op, std::size_t input, bool first, const OpBuffers& buffers);
+  virtual void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers);
 };
 
 }  // namespace doppler

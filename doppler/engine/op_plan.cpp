@@ -27,19 +27,20 @@ Rect in_reals(Rect rect, program::DType dtype) {
 
 class Planner {
  public:
-  Planner(const program::Program& program, const program::Lowered& lowered, OpId op, ResidentInputs& inputs,
-          const program::Variables& variables)
-      : program_(program),
-        lowered_(lowered),
+  Planner(const PlanContext& context, OpId op)
+      : program_(context.program),
+        lowered_(context.lowered),
         op_(op),
-        kernel_(lowered.kernels[op]),
-        node_(program.node(kernel_.expr)),
+        kernel_(lowered_.kernels[op]),
+        node_(program_.node(kernel_.expr)),
         covers_(output_region(node_, kernel_.block)),
         element_bytes_(size_of(node_.dtype)),
-        inputs_(inputs),
-        variables_(variables) {
+        inputs_(context.inputs),
+        variables_(context.variables),
+        backend_(context.backend) {
+    plan_.block_bytes = static_cast<std::size_t>(covers_.volume()) * element_bytes_;
     with_element(quoted(node_), node_.dtype, [](auto) {});
-    const auto tensors = lowered.graph.inputs(op);
+    const auto tensors = lowered_.graph.inputs(op);
     for (std::uint32_t i = 0; i < tensors.size(); ++i) slots_.emplace(tensors[i], i);
   }
 
@@ -51,11 +52,10 @@ class Planner {
     if (const program::Einsum* einsum = node_.as<program::Einsum>())
       plan_einsum(*einsum);
     else if (const program::Fill* fill = node_.as<program::Fill>())
-      plan_.kernel = make_fill(*fill, node_.dtype, kernel_.block);
+      plan_.kernel = backend_.make_fill(*fill, node_.dtype, kernel_.block);
     else
       plan_movement();
     plan_outputs();
-    plan_.pointers = reserve(plan_.operands.size() * sizeof(const std::byte*));
     if (plan_.kernel) plan_.work = reserve(plan_.kernel->work_bytes());
     return std::move(plan_);
   }
@@ -98,9 +98,7 @@ class Planner {
       block.steps.emplace_back(block.sizes.size(), 0);
       for (std::size_t i = 0; i < steps.size(); ++i) block.steps.back()[einsum.operands[k][i]] = steps[i];
     }
-    plan_.kernel = make_contraction(einsum, block);
-    if (!plan_.kernel) plan_.kernel = make_permutation(einsum, block);
-    if (!plan_.kernel) plan_.kernel = make_join(einsum, block, variables_);
+    plan_.kernel = backend_.make_einsum(einsum, block, variables_);
   }
 
   // Makes the operand readable through one pointer and returns its steps. A tensor is read in place even if the block
@@ -186,7 +184,7 @@ class Planner {
     const auto outputs = lowered_.graph.outputs(op_);
     for (const TensorId output : outputs)
       if (!plan_.whole && lowered_.tensor_regions[output] == covers_) plan_.whole = output - outputs.first;
-    if (!plan_.whole) plan_.block = reserve(static_cast<std::size_t>(covers_.volume()) * element_bytes_);
+    if (!plan_.whole) plan_.block = reserve(plan_.block_bytes);
     for (const TensorId output : outputs) {
       const std::uint32_t number = output - outputs.first;
       if (plan_.whole == number) continue;
@@ -205,30 +203,28 @@ class Planner {
   std::size_t element_bytes_;
   ResidentInputs& inputs_;
   const program::Variables& variables_;
+  const Backend& backend_;
   std::map<TensorId, std::uint32_t> slots_;  // number of a tensor among the op's inputs
   OpPlan plan_;
 };
 
 }  // namespace
 
-const std::byte* ResidentInputs::region(program::ExprId expr, const Rect& region) {
+std::span<const std::byte> ResidentInputs::region(program::ExprId expr, const Rect& region) {
   const auto found = whole_.find(expr);
   DOPPLER_CHECK(found != whole_.end(), "input {} has no value", expr);
   const Array& array = found->second;
   const Rect all = Rect::whole(array.shape);
-  if (region == all) return array.bytes.data();
+  if (region == all) return {array.bytes.data(), array.bytes.size()};
   AlignedBytes& part = parts_[{expr, {region.begin, region.end}}];
   if (part.size() == 0) {
     const std::size_t bytes = size_of(array.dtype);
     part = AlignedBytes(static_cast<std::size_t>(region.volume()) * bytes);
     StridedCopy::between(all, region, region, bytes).run(array.bytes.data(), part.data());
   }
-  return part.data();
+  return {part.data(), part.size()};
 }
 
-OpPlan plan_op(const program::Program& program, const program::Lowered& lowered, OpId op, ResidentInputs& inputs,
-               const program::Variables& variables) {
-  return Planner(program, lowered, op, inputs, variables).run();
-}
+OpPlan plan_op(const PlanContext& context, OpId op) { return Planner(context, op).run(); }
 
 }  // namespace doppler

@@ -6,24 +6,18 @@
 #include <vector>
 
 #include "doppler/engine/array.h"
-#include "doppler/engine/block_kernel.h"
+#include "doppler/engine/backend.h"
 #include "doppler/engine/kernels.h"
-#include "doppler/engine/strided_copy.h"
-#include "doppler/engine/strided_fold.h"
 #include "doppler/program/lower.h"
 
 namespace doppler {
 
 // Where an op reads from.
 struct DataSource {
-  const std::byte* resident = nullptr;  // an input of the program, or
+  std::span<const std::byte> resident;  // an input of the program, in the host's memory, or
   std::optional<std::uint32_t> input;   // a tensor, as number among the op's inputs, or
   std::size_t scratch = 0;              // an offset in the op's scratch memory
   std::size_t offset = 0;               // bytes, beside the former
-
-  const std::byte* in(const OpBuffers& buffers, const std::byte* memory) const {
-    return (resident != nullptr ? resident : input ? buffers.inputs[*input] : memory + scratch) + offset;
-  }
 };
 
 // Everything that one op does, decided before the run. Gather the operands that come in pieces, compute the block, cut
@@ -43,8 +37,9 @@ struct OpPlan {
   std::unique_ptr<BlockKernel> kernel;  // none: the op only moves data
   std::optional<std::uint32_t> whole;   // the output that is the whole block and therefore its place
   std::size_t block = 0;                // else its place in scratch memory
-  std::size_t pointers = 0, work = 0;   // more places there
+  std::size_t work = 0;                 // the kernel's own place there
   std::size_t scratch_bytes = 0;
+  std::size_t block_bytes = 0;
   std::vector<Cut> cuts;
 
   std::vector<std::uint32_t> partials;  // of a formation: its inputs in the order of the deterministic sum
@@ -60,15 +55,22 @@ class ResidentInputs {
  public:
   explicit ResidentInputs(Arrays inputs) : whole_(std::move(inputs)) {}
   // Row-major.
-  const std::byte* region(program::ExprId expr, const program::Rect& region);
+  std::span<const std::byte> region(program::ExprId expr, const program::Rect& region);
 
  private:
   Arrays whole_;
   std::map<std::pair<program::ExprId, std::pair<program::Shape, program::Shape>>, AlignedBytes> parts_;
 };
 
+// What the ops of one program are planned from.
+struct PlanContext {
+  const program::Program& program;
+  const program::Lowered& lowered;
+  ResidentInputs& inputs;
+  const program::Variables& variables;
+  const Backend& backend;
+};
 // Throws InputError for an op in a dtype that the engine does not compute in, or a variable without a value.
-OpPlan plan_op(const program::Program& program, const program::Lowered& lowered, OpId op, ResidentInputs& inputs,
-               const program::Variables& variables);
+OpPlan plan_op(const PlanContext& context, OpId op);
 
 }  // namespace doppler

@@ -8,7 +8,7 @@ class Permutation final : public BlockKernel {
  public:
   explicit Permutation(StridedCopy copy) : copy_(std::move(copy)) {}
 
-  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte*) const override {
+  void run(DeviceId, std::span<const std::byte* const> operands, std::byte* output, std::byte*) const override {
     copy_.run(operands[0], output);
   }
 

@@ -1,7 +1,6 @@
 #include "doppler/engine/shared_run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "doppler/base/error.h"
 #include "doppler/graph/levels.h"
@@ -12,6 +11,7 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
     : problem(given),
       graph(given.graph()),
       kernels(given_kernels),
+      memory(given_kernels.memory()),
       options(given_options),
       devices(given.device_count()),
       routes(given.graph(), given.device_count()),
@@ -28,7 +28,7 @@ SharedRun::SharedRun(const Problem& given, Kernels& given_kernels, const EngineO
       throw InputError(
           fmt::format("machine '{}': device '{}' has {} slots; required 1, an engine runs one op at a time",
                       problem.machine().name(), made.name, made.slots));
-    arenas.emplace_back(made.memory, !emulated());
+    arenas.emplace_back(device, made.memory, emulated() ? nullptr : &memory);
   }
   rank.resize(graph.op_count());
   folds.resize(graph.op_count());
@@ -121,7 +121,9 @@ void SharedRun::copy(std::uint32_t id) {
   const Routes::Transfer& transfer = routes.transfer(id);
   const Bytes bytes = graph.bytes(transfer.tensor);
   if (bytes == 0) return;
-  if (!emulated()) std::memcpy(buffers[graph.tensor_count() + id].data, buffers[transfer.tensor].data, bytes);
+  if (!emulated())
+    memory.copy(buffers[transfer.tensor].data, transfer.src, buffers[graph.tensor_count() + id].data, transfer.dst,
+                bytes);
   release(transfer.tensor, transfer.src, bytes);
 }
 

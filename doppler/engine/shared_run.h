@@ -60,6 +60,7 @@ struct SharedRun {
   const Problem& problem;
   const Graph& graph;
   Kernels& kernels;
+  const DeviceMemory& memory;
   EngineOptions options;
   DeviceId devices;
   Routes routes;

@@ -74,6 +74,13 @@ void StridedCopy::run_planes(const std::byte* from, std::byte* to) const {
   });
 }
 
+std::vector<Loop> StridedCopy::loops() const {
+  std::vector<Loop> loops = outer_;
+  loops.push_back({plane_.rows, {plane_.from_row, plane_.to_row}});
+  loops.push_back({plane_.columns, {plane_.from_column, plane_.to_column}});
+  return loops;
+}
+
 void StridedCopy::run(const std::byte* from, std::byte* to) const {
   if (element_bytes_ == 4) return run_planes<std::uint32_t>(from, to);
   if (element_bytes_ == 8) return run_planes<std::uint64_t>(from, to);

@@ -19,6 +19,12 @@ class StridedCopy {
 
   void run(const std::byte* from, std::byte* to) const;
 
+  // What it does, for others who do the same.
+  std::vector<Loop> loops() const;
+  std::size_t element_bytes() const { return element_bytes_; }
+  program::Index from_offset() const { return from_offset_; }
+  program::Index to_offset() const { return to_offset_; }
+
  private:
   template <typename Element>
   void run_planes(const std::byte* from, std::byte* to) const;

@@ -23,6 +23,12 @@ StridedFold::StridedFold(program::Aggregate aggregate, program::DType dtype, con
   }
 }
 
+std::vector<Loop> StridedFold::loops() const {
+  std::vector<Loop> loops = outer_;
+  loops.push_back({columns_, {1, 1}});
+  return loops;
+}
+
 void StridedFold::run(const std::byte* from, std::byte* to, bool first) const {
   with_element("formation", dtype_, [&](auto element) {
     using T = decltype(element);

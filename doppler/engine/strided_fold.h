@@ -18,6 +18,13 @@ class StridedFold {
   // The first one only copies.
   void run(const std::byte* from, std::byte* to, bool first) const;
 
+  // What it does, for others who do the same.
+  std::vector<Loop> loops() const;
+  program::Aggregate aggregate() const { return aggregate_; }
+  program::DType dtype() const { return dtype_; }
+  program::Index from_offset() const { return offsets_[0]; }
+  program::Index to_offset() const { return offsets_[1]; }
+
  private:
   program::Aggregate aggregate_;
   program::DType dtype_;

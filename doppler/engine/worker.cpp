@@ -278,7 +278,7 @@ void Worker::fold(OpId op, std::uint32_t input) {
   if (buffers[input] != Routes::kNoBuffer) inputs_[input] = run_.buffers[buffers[input]].data;
   std::size_t count = 0;
   for (const TensorId tensor : run_.graph.outputs(op)) outputs_[count++] = run_.buffers[tensor].data;
-  run_.kernels.fold(op, input, !fold_begun_[op], {{inputs_.data(), buffers.size()}, {outputs_.data(), count}});
+  run_.kernels.fold(op, device_, input, !fold_begun_[op], {{inputs_.data(), buffers.size()}, {outputs_.data(), count}});
   if (run_.stopped()) return;  // as in execute()
   fold_begun_[op] = 1;
   folded_[run_.routes.input_begin(op) + input] = 1;

@@ -2,40 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <dlfcn.h>
-#include <filesystem>
 #include <numeric>
 #include <span>
 
 #include "doppler/base/error.h"
+#include "doppler/base/module.h"
 #include "doppler/graph/levels.h"
 #include "doppler/learn/torch/paper_engine.h"
 
 namespace doppler {
 namespace {
-
-// The module.
-
-MakePaperEngine load_module(const std::filesystem::path& directory) {
-  const std::filesystem::path candidates[] = {directory / "doppler_torch.so",
-                                              directory.parent_path() / "lib" / "doppler" / "doppler_torch.so"};
-  for (const auto& path : candidates) {
-    if (!std::filesystem::exists(path)) continue;
-    // Never closed: libtorch does not survive that.
-    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (module == nullptr)
-      throw InputError(fmt::format("--architecture paper: cannot load '{}': {}; required a build with libtorch",
-                                   path.string(), dlerror()));
-    void* symbol = dlsym(module, kMakePaperEngine);
-    if (symbol == nullptr)
-      throw InputError(fmt::format("--architecture paper: '{}' has no '{}'; required the module of this build",
-                                   path.string(), kMakePaperEngine));
-    return reinterpret_cast<MakePaperEngine>(symbol);
-  }
-  throw InputError(
-      fmt::format("--architecture paper: found no doppler_torch module at '{}' or '{}'; required a build with libtorch",
-                  candidates[0].string(), candidates[1].string()));
-}
 
 // The graph.
 
@@ -124,7 +100,8 @@ PaperGraph describe(const PolicyInput& input) {
 class PaperNetwork final : public Network<float> {
  public:
   PaperNetwork(Rng rng, const std::filesystem::path& directory) {
-    const MakePaperEngine make = load_module(directory);
+    const Module module{"doppler_torch", "--architecture paper", "a build with libtorch"};
+    const auto make = reinterpret_cast<MakePaperEngine>(open_module(module, directory, kMakePaperEngine));
     add_gnn(rng);
     add_head(kPaperSel, rng);
     add_gnn(rng);
@@ -223,7 +200,5 @@ class PaperNetwork final : public Network<float> {
 std::unique_ptr<Network<float>> make_paper_network(Rng rng, const std::filesystem::path& directory) {
   return std::make_unique<PaperNetwork>(rng, directory);
 }
-
-std::filesystem::path executable_directory() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
 
 }  // namespace doppler

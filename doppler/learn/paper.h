@@ -21,7 +21,5 @@ namespace doppler {
 // Runs on libtorch, in the module doppler_torch: loading it takes half a second, which the rest of the program should
 // not pay. Throws InputError if the module is neither in `directory` nor in ../lib/doppler from there.
 std::unique_ptr<Network<float>> make_paper_network(Rng rng, const std::filesystem::path& directory);
-// Where the running program lies, and with it usually the module.
-std::filesystem::path executable_directory();
 
 }  // namespace doppler

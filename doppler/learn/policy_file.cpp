@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/base/module.h"
 #include "doppler/learn/gnn.h"
 #include "doppler/learn/paper.h"
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """run, calibrate and validate as a user calls them: DOPPLER=path engine_cli_test.py."""
 import json
+import pathlib
 import unittest
 
-from command import CommandCase
+from command import DOPPLER, CommandCase
 
 
 class EngineTest(CommandCase):
@@ -84,6 +85,18 @@ class EngineTest(CommandCase):
         self.ok("validate", self.graph, "--machine", "p100x4", "--devices", "emulated", "--calibrate", "--placements", 6,
                 "--repeat", 2)
 
+    def test_says_what_cuda_devices_need_where_there_are_none(self):
+        if (pathlib.Path(DOPPLER).parent / "doppler_cuda.so").exists():
+            self.skipTest("this build has CUDA devices")
+        for arguments in (
+            ["run", self.graph, self.placement, "--machine", "cpu2"],
+            ["calibrate", self.graph, "--count", 2],
+            ["validate", self.graph, "--machine", "cpu2"],
+            ["train", self.graph, "--machine", "cpu2", "--stages", "system", "--out", self.directory / "run"],
+        ):
+            self.fails("required a build configured with -DDOPPLER_CUDA=ON and a libtorch with CUDA",
+                       *arguments, "--devices", "cuda")
+
     def test_refuses_what_it_cannot_run_in_one_line(self):
         bare = self.directory / "bare.json"
         file = json.loads(self.graph.read_text())
@@ -95,6 +108,7 @@ class EngineTest(CommandCase):
             (["run", self.graph, self.placement, "--machine", "cpu2", "--slowdown", "cpu0=2"], "--devices emulated"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--devices", "gpu"], "--devices"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--repeat", "0"], "--repeat"),
+            (["calibrate", "--devices", "cuda"], "required --count or --machine"),
             (["calibrate", bare], "required a graph from 'doppler generate'"),
             (["calibrate", "--devices", "emulated"], "--machine"),
             (["validate", self.graph, "--machine", "cpu2", "--placements", "1"], "--placements"),

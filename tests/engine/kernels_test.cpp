@@ -5,6 +5,7 @@
 #include "doppler/program/autodiff.h"
 #include "doppler/program/decompose.h"
 #include "tests/engine/sequential_run.h"
+#include "tests/engine/test_backend.h"
 #include "tests/program/random_program.h"
 #include "tests/program/tiny_llama.h"
 
@@ -49,6 +50,7 @@ Arrays as_arrays(const Program& program, const Values& values) {
 }
 
 struct RunOptions {
+  TestBackend backend;
   LowerOptions lowering = {};
   FoldOrder order = FoldOrder::fixed;
   Variables variables = {};
@@ -92,27 +94,35 @@ void expect_reference_in_the_engine(const Program& program, const Lowered& lower
   }
 }
 
-void expect_reference(const Program& program, const Plan& plan, Arrays inputs, const RunOptions& options = {}) {
+void expect_reference(const Program& program, const Plan& plan, Arrays inputs, const RunOptions& options) {
   const std::vector<Dense> expected = evaluate(program, as_values(inputs), options.variables);
   const Lowered lowered = lower(program, plan, options.lowering);
-  ProgramKernels kernels(program, lowered, std::move(inputs), options.variables);
+  ProgramKernels kernels(program, lowered, std::move(inputs), options.variables, options.backend.make());
   kernels.keep_results(true);
   run_sequentially(lowered.graph, kernels, options.order);
   expect_results(program, kernels, expected);
   expect_reference_in_the_engine(program, lowered, kernels, expected, options.order == FoldOrder::fixed);
 }
 
+using Parameter = std::tuple<DType, TestBackend>;
+std::string name_of(const testing::TestParamInfo<Parameter>& suite) {
+  return std::string(to_string(std::get<0>(suite.param))) + "_" + std::get<1>(suite.param).name;
+}
+const auto kEveryPrecisionAndBackend =
+    testing::Combine(testing::Values(DType::f32, DType::f64), testing::ValuesIn(test_backends()));
+
 // Every kind of op in both precisions, on every plan of at most three pieces that chance gives.
-class AKernel : public testing::TestWithParam<DType> {
+class AKernel : public testing::TestWithParam<Parameter> {
  protected:
-  Expr input(const char* name, Shape shape) { return p.input(name, std::move(shape), GetParam()); }
+  DType dtype() const { return std::get<0>(GetParam()); }
+  Expr input(const char* name, Shape shape) { return p.input(name, std::move(shape), dtype()); }
   void check(Expr result, double low = -1, double high = 1) {
     p.mark_output(result);
     const Values values = random_inputs(p, 7, low, high);
-    expect_reference(p, uncut(p), as_arrays(p, values));
+    expect_reference(p, uncut(p), as_arrays(p, values), {.backend = std::get<1>(GetParam())});
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       Rng rng(seed);
-      RunOptions options;
+      RunOptions options{.backend = std::get<1>(GetParam())};
       options.order = seed % 2 == 0 ? FoldOrder::fixed : FoldOrder::arrival;
       options.lowering.costs = seed % 4 < 2 ? CostMode::per_block : CostMode::published;
       options.lowering.skip_single_formations = seed % 3 == 0;
@@ -230,11 +240,11 @@ TEST_P(AKernel, Squeezes) {
   check_between(p.reshape_ones(p.map({p.reshape_ones(x, {1, 5, 6, 1})}, kX * kX), {5, 6}));
 }
 TEST_P(AKernel, FillsUpToTheDiagonal) {
-  const Expr x = copy(input("x", {2, 7, 5})), mask = p.fill({2, 7, 5}, GetParam(), {.value = 2, .above = -3});
+  const Expr x = copy(input("x", {2, 7, 5})), mask = p.fill({2, 7, 5}, dtype(), {.value = 2, .above = -3});
   check_between(p.map({x, mask}, kX * kY));
 }
 TEST_P(AKernel, TurnsPairsIntoComplexNumbersAndBack) {
-  const Expr x = copy(input("x", {3, 10})), t = p.input("t", {3, 5}, complex_of(GetParam()));
+  const Expr x = copy(input("x", {3, 10})), t = p.input("t", {3, 5}, complex_of(dtype()));
   const Expr turned = p.map({p.to_complex(x), t}, kX * kY + conj(kX) / (2 + kY));
   check_between(p.to_real(turned));
 }
@@ -244,6 +254,13 @@ TEST_P(AKernel, MultipliesComplexMatrices) {
 }
 TEST_P(AKernel, TakesExponentialsOfComplexNumbers) {
   check_between(p.to_real(p.map({p.to_complex(copy(input("x", {3, 8})))}, exp(kX) + tanh(kX) + log(2 + kX))));
+}
+TEST_P(AKernel, OrdersComplexNumbersByTheirRealParts) {
+  const Expr x = p.to_complex(copy(input("x", {6, 10}))), y = p.to_complex(copy(input("y", {6, 10})));
+  const Expr most = p.einsum("ij->i", {x}, {.aggregate = Aggregate::max});
+  const Expr least = p.einsum("ij->i", {y}, {.aggregate = Aggregate::min});
+  const Expr all = p.einsum("ij->i", {y}, {.aggregate = Aggregate::product});
+  check_between(p.to_real(p.map({most, least, all}, if_less(kX, kY, kX * kZ, maximum(kY, kZ) + minimum(kX, 2 * kZ)))));
 }
 TEST_P(AKernel, ConvertsBetweenPrecisions) {
   const Expr x = copy(input("x", {5, 9}));
@@ -258,20 +275,21 @@ TEST_P(AKernel, SoftmaxesNormsAndLosses) {
 TEST_P(AKernel, AppliesACausalMask) {
   const Expr x = copy(input("x", {2, 6, 6}));
   const Expr masked =
-      p.einsum({{"b", "s", "t"}, {"s", "t"}}, {"b", "s", "t"}, {x, causal_mask(p, 6, GetParam())}, {.join = kX + kY});
+      p.einsum({{"b", "s", "t"}, {"s", "t"}}, {"b", "s", "t"}, {x, causal_mask(p, 6, dtype())}, {.join = kX + kY});
   check_between(softmax(masked));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precision, AKernel, testing::Values(DType::f32, DType::f64),
-                         [](const auto& suite) { return std::string(to_string(suite.param)); });
+INSTANTIATE_TEST_SUITE_P(Precision, AKernel, kEveryPrecisionAndBackend, name_of);
 
-TEST(ProgramKernels, ComputeRandomProgramsAsTheReference) {
+class AProgram : public testing::TestWithParam<TestBackend> {};
+
+TEST_P(AProgram, OfAnyOpsComputesAsTheReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
     Program p;
     random_program(p, rng, 10);
-    RunOptions options;
+    RunOptions options{.backend = GetParam()};
     const CostMode modes[] = {CostMode::per_block, CostMode::published, CostMode::seconds};
     options.lowering.costs = modes[seed % 3];
     options.lowering.skip_single_formations = seed % 2 == 0;
@@ -280,91 +298,62 @@ TEST(ProgramKernels, ComputeRandomProgramsAsTheReference) {
   }
 }
 
-class TinyLlama : public testing::TestWithParam<DType> {};
+class TinyLlama : public testing::TestWithParam<Parameter> {
+ protected:
+  DType dtype() const { return std::get<0>(GetParam()); }
+  RunOptions on_backend() const { return {.backend = std::get<1>(GetParam())}; }
+};
 
 TEST_P(TinyLlama, RunsForward) {
   for (const auto part : {LlamaOptions::Part::block, LlamaOptions::Part::model}) {
     LlamaOptions options = tiny_llama();
-    options.dtype = GetParam();
+    options.dtype = dtype();
     options.part = part;
     Program p;
     llama(p, options);
     for (const Index parts : {1, 2, 4})
-      expect_reference(p, decompose(p, {.parts = parts})[0].plan, generate_inputs(p, 3));
+      expect_reference(p, decompose(p, {.parts = parts})[0].plan, generate_inputs(p, 3), on_backend());
   }
 }
 
 TEST_P(TinyLlama, DecodesAgainstACache) {
   LlamaOptions options = tiny_llama();
-  options.dtype = GetParam();
+  options.dtype = dtype();
   options.decode = true;
   Program p;
   llama(p, options);
   Rng rng(5);
-  expect_reference(p, random_plan(p, rng), generate_inputs(p, 3));
+  expect_reference(p, random_plan(p, rng), generate_inputs(p, 3), on_backend());
 }
 
 TEST_P(TinyLlama, TakesATrainingStepWithAdam) {
   LlamaOptions options = tiny_llama();
-  options.dtype = GetParam();
+  options.dtype = dtype();
   options.train = true;
   Program p;
   llama(p, options);
   add_training_step(p.expr(p.outputs()[0]), Optimizer::adam);
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     Rng rng(seed);
-    RunOptions run;
+    RunOptions run = on_backend();
     run.variables = generate_variables(p);
     run.order = seed == 1 ? FoldOrder::arrival : FoldOrder::fixed;
     expect_reference(p, seed == 2 ? data_parallel(p, 2) : random_plan(p, rng), generate_inputs(p, seed), run);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precision, TinyLlama, testing::Values(DType::f32, DType::f64),
-                         [](const auto& suite) { return std::string(to_string(suite.param)); });
+INSTANTIATE_TEST_SUITE_P(Precision, TinyLlama, kEveryPrecisionAndBackend, name_of);
 
-TEST(ProgramKernels, KeepNoResultsUnlessAsked) {
-  Program p;
-  p.mark_output(p.map({p.input("x", {4})}, Scalar::argument(0) * 2.0));
-  const Lowered lowered = lower(p, uncut(p));
-  ProgramKernels kernels(p, lowered, generate_inputs(p, 1));
-  run_sequentially(lowered.graph, kernels);
-  EXPECT_TRUE(kernels.results().empty());
-}
-
-TEST(ProgramKernels, KeepAnOutputThatIsAnInput) {
+TEST_P(AProgram, KeepsAnOutputThatIsAnInput) {
   Program p;
   const Expr x = p.input("x", {4});
   p.mark_output(x);
   p.mark_output(p.map({x}, Scalar::argument(0) * 2.0));
-  expect_reference(p, uncut(p), generate_inputs(p, 1));
+  expect_reference(p, uncut(p), generate_inputs(p, 1), {.backend = GetParam()});
 }
 
-TEST(ProgramKernels, AreRefusedForInputsThatDoNotFit) {
-  Program p;
-  const Expr x = p.input("x", {4});
-  p.mark_output(p.map({x}, Scalar::argument(0) * Scalar::variable("rate"), "y"));
-  const Lowered lowered = lower(p, uncut(p));
-  const auto refusal = [&](Arrays inputs) {
-    return message_of([&] { ProgramKernels(p, lowered, std::move(inputs)); });
-  };
-  EXPECT_EQ(refusal({}), "input 'x': found no value; required f32 [4]");
-  Arrays wrong;
-  wrong.emplace(x.id, Array(DType::f64, {2, 2}));
-  EXPECT_EQ(refusal(std::move(wrong)), "input 'x': found f64 [2, 2]; required f32 [4]");
-  EXPECT_EQ(refusal(generate_inputs(p, 1)), "variable 'rate': found no value; required one at launch");
-}
-
-TEST(ProgramKernels, AreRefusedForDtypesWithoutKernels) {
-  Program p;
-  const Expr x = p.input("x", {4}, DType::f16);
-  p.mark_output(p.map({x}, Scalar::argument(0) * 2.0, "y"));
-  Arrays inputs;
-  inputs.emplace(x.id, Array(DType::f16, {4}));
-  const Lowered lowered = lower(p, uncut(p));
-  EXPECT_EQ(message_of([&] { ProgramKernels(p, lowered, std::move(inputs)); }),
-            "'y': found f16; required f32, f64, c64 or c128 to run it (generate … --dtype f32)");
-}
+INSTANTIATE_TEST_SUITE_P(Of, AProgram, testing::ValuesIn(test_backends()),
+                         [](const auto& suite) { return suite.param.name; });
 
 }  // namespace
 }  // namespace doppler

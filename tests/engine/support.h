@@ -47,7 +47,7 @@ class CheckingKernels : public Kernels {
     ++runs_[op];
   }
   bool folds(OpId op) const override { return folding_.contains(op); }
-  void fold(OpId op, std::size_t input, bool first, const OpBuffers& buffers) override {
+  void fold(OpId op, DeviceId, std::size_t input, bool first, const OpBuffers& buffers) override {
     before(op, 0);
     check(op, input, buffers.inputs[input]);
     std::size_t output = 0;

@@ -2,6 +2,7 @@
 
 #include "doppler/learn/paper.h"
 
+#include "doppler/base/module.h"
 #include "doppler/learn/learner.h"
 #include "doppler/learn/torch/paper_engine.h"
 #include "tests/learn/support.h"
