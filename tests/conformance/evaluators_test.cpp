@@ -165,9 +165,13 @@ TEST(EveryEvaluator, KeepsNoSlotIdleWhileAnOpIsReady) {
     for (const auto& waiting : story.timeline.executions) {
       // From ready to start every slot of the device is busy.
       Seconds busy = 0;
+      const auto add = [&](Seconds start, Seconds end) {
+        busy += std::max(0.0, std::min(end, waiting.start) - std::max(start, waiting.ready));
+      };
       for (const auto& run : story.timeline.executions)
-        if (run.device == waiting.device)
-          busy += std::max(0.0, std::min(run.end, waiting.start) - std::max(run.start, waiting.ready));
+        if (run.device == waiting.device) add(run.start, run.end);
+      for (const auto& move : story.timeline.transfers)
+        if (rules.links == Links::receiver && move.dst == waiting.device) add(move.start, move.end);
       EXPECT_NEAR(busy, (waiting.start - waiting.ready) * story.world.machine.device(waiting.device).slots, kRounding);
     }
   });
