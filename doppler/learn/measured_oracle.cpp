@@ -10,7 +10,6 @@ namespace doppler {
 
 MeasuredOracle::MeasuredOracle(Oracle& system, const Problem& problem, MeasuredOracleOptions options)
     : system_(system),
-      problem_(problem),
       options_(options),
       simulator_(problem),
       ratios_(problem),
@@ -54,7 +53,7 @@ void MeasuredOracle::set_incumbent(const Placement& placement) {
 bool MeasuredOracle::would_refuse(const Placement& placement) {
   if (times_.contains(key(placement))) return false;
   return simulator_.makespan(placement) > options_.max_slowdown * incumbent_prediction_ ||
-         (problem_.memory_limited() && !simulator_.simulate(placement).feasible());
+         !simulator_.fits_in_memory(placement);
 }
 
 Seconds MeasuredOracle::measure(const Placement& placement) {

@@ -52,7 +52,6 @@ class MeasuredOracle final : public Oracle {
 
  private:
   Oracle& system_;
-  const Problem& problem_;
   MeasuredOracleOptions options_;
   Simulator simulator_;
   DeviceRatios ratios_;

@@ -18,14 +18,17 @@ namespace doppler {
 namespace {
 
 // All by experiment on the published graphs, where they are not critical.
-constexpr unsigned kChains = 4;    // a constant, so that results do not depend on the number of threads
-constexpr double kHottest = 3e-2;  // start temperatures, relative to the makespan
+constexpr unsigned kChains = 4;         // at most; not by the number of threads, on which results must not depend
+constexpr double kStepsPerChain = 800;  // per op: with less than this for each, fewer chains do better
+constexpr double kHottest = 3e-2;       // start temperatures, relative to the makespan
 constexpr double kCoolest = 2e-3;
-constexpr double kCooling = 100;             // from the start of a pass to its end
-constexpr double kDescent = 0.9;             // from this part of a pass on nothing worse is accepted
-constexpr std::uint64_t kStepsPerOp = 400;   // of a pass
-constexpr std::uint64_t kLongPass = 4;       // every fourth pass or so is longer by this factor
-constexpr double kFocus = 0.8;               // of the simulated moves begin on the chain that explains the makespan
+constexpr double kGiven = 1e-3;             // of the first pass from given placements: they are not to be melted
+constexpr double kCooling = 100;            // from the start of a pass to its end
+constexpr double kDescent = 0.9;            // from this part of a pass on nothing worse is accepted
+constexpr std::uint64_t kStepsPerOp = 400;  // of a pass
+constexpr double kLargestShare = 0.7;   // of what is left goes into one pass, so that a short budget gets cold in time
+constexpr std::uint64_t kLongPass = 4;  // every fourth pass or so is longer by this factor
+constexpr double kFocus = 0.8;          // of the simulated moves begin on the chain that explains the makespan
 constexpr std::uint64_t kStepsPerLook = 32;  // before that chain is looked up again
 constexpr double kFewStepsPerOp = 20;        // with fewer, a pass starts cooler: it cannot cross barriers anyway
 
@@ -117,7 +120,7 @@ class Chain {
       Placement placement;
       placement.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
       placement.priority.assign(ranks().begin(), ranks().end());
-      if (!simulator_.simulate(placement).feasible()) return false;
+      if (!simulator_.fits_in_memory(placement)) return false;
     }
     keep(best_, makespan);
     return true;
@@ -164,10 +167,11 @@ class Chain {
   template <typename Attempt, typename Improved, typename Look>
   void cool(Seconds current, double heat, std::uint64_t steps, Attempt attempt, Improved improved, Look look) {
     bool changed = true;
-    const Budget pass = options_.budget.share(0.5);  // so that a pass on a large graph gets cold in time
+    const Budget pass = options_.budget.share(kLargestShare);
     const Seconds allowance = pass.has_deadline() ? std::max(pass.time_left(), 1e-6) : Costs::kNever;
     const std::uint64_t left = exhausted() ? 0 : evaluations_left_ - evaluations_ - idle_moves_ / 8;
-    steps = std::min(steps, std::max<std::uint64_t>(left / 2, 1));
+    const auto share = static_cast<std::uint64_t>(kLargestShare * static_cast<double>(left));
+    steps = std::min(steps, std::max<std::uint64_t>(share, 1));
     const std::uint64_t check_every = std::clamp<std::uint64_t>(20'000 / problem_.op_count(), 1, 64);
     Seconds lowest = current;
     const double few = kFewStepsPerOp * problem_.op_count();
@@ -228,13 +232,44 @@ class Chain {
   Best ordered_best_;  // by strict order, when the rules are `priority`
 };
 
-Proposal run_chains(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts,
+void sort_by_makespan(std::vector<Placement>& placements, Simulator& simulator) {
+  std::vector<std::pair<Seconds, Placement>> sorted;
+  for (Placement& placement : placements) {
+    const Seconds makespan = simulator.makespan(placement);
+    sorted.emplace_back(makespan, std::move(placement));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < sorted.size(); ++i) placements[i] = std::move(sorted[i].second);
+}
+
+// On a short budget one chain gets further than several that begin alike and stop half-way. How short a time is, is
+// known by the time of one simulation.
+unsigned chain_count(const MethodOptions& options, const Placement& start, Simulator& simulator) {
+  const Budget& budget = options.budget;
+  double affordable =
+      budget.evaluations() == Budget::kUnlimited ? Costs::kNever : static_cast<double>(budget.evaluations());
+  if (budget.has_deadline()) {
+    const Seconds before = budget.time_left();
+    simulator.makespan(start);
+    const Seconds after = budget.time_left();
+    affordable = std::min(affordable, options.threads * after / std::max(before - after, 1e-9));
+  }
+  const double chains = affordable / (kStepsPerChain * static_cast<double>(start.device_of_op.size()));
+  const auto count = static_cast<unsigned>(std::clamp(chains, 1.0, static_cast<double>(kChains)));
+  // Against a deadline idle threads would be wasted.
+  return budget.evaluations() == Budget::kUnlimited ? std::max(count, std::min(options.threads, kChains)) : count;
+}
+
+Proposal run_chains(const Problem& problem, const MethodOptions& options, std::vector<Placement> starts,
                     double first_heat) {
   DOPPLER_CHECK(!starts.empty(), "no placement to start from");
+  Simulator simulator(problem);
+  sort_by_makespan(starts, simulator);
+  const unsigned count = chain_count(options, starts.front(), simulator);
   const Rng rng(options.seed);
   const std::uint64_t total = options.budget.evaluations();
-  const std::uint64_t each = total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / kChains, 1);
-  std::vector<std::unique_ptr<Chain>> chains(kChains);
+  const std::uint64_t each = total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / count, 1);
+  std::vector<std::unique_ptr<Chain>> chains(count);
   Best best;
   const auto meet = [&] {
     for (const auto& chain : chains)
@@ -245,14 +280,16 @@ Proposal run_chains(const Problem& problem, const MethodOptions& options, const 
     for (const auto& chain : chains) sum += chain->evaluations();
     return sum;
   };
-  parallel_for(kChains, options.threads, [&](unsigned i) {
+  parallel_for(count, options.threads, [&](unsigned i) {
     chains[i] = std::make_unique<Chain>(problem, options, rng.split(i), each, first_heat);
-    chains[i]->begin(starts[i % starts.size()]);
+    // Its share of the starts; it goes on from the last, the best.
+    for (std::size_t start = starts.size(); start-- > 0;)
+      if (start % count == i % starts.size()) chains[i]->begin(starts[start]);
   });
   meet();
   while (!options.budget.out_of_time() && !reaches(best.makespan, options.known_bound) &&
          std::any_of(chains.begin(), chains.end(), [](const auto& chain) { return !chain->exhausted(); })) {
-    parallel_for(kChains, options.threads, [&](unsigned i) { chains[i]->round(best); });
+    parallel_for(count, options.threads, [&](unsigned i) { chains[i]->round(best); });
     meet();
     if (options.on_progress) options.on_progress({"anneal", best.makespan, evaluations()});
   }
@@ -269,7 +306,7 @@ Proposal run_chains(const Problem& problem, const MethodOptions& options, const 
 }  // namespace
 
 Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts) {
-  return run_chains(problem, options, starts, kCoolest);  // what was worth giving is not to be melted at once
+  return run_chains(problem, options, starts, kGiven);
 }
 
 Proposal anneal(const Problem& problem, const MethodOptions& options) {

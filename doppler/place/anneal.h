@@ -8,8 +8,8 @@ namespace doppler {
 
 // Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) over devices and, where the discipline reads
 // them, priorities: independent chains, each a sequence of cooling passes from the common best, from where it
-// stands, or from scratch. Chains meet after every pass, so the result depends on the seed and the number of
-// evaluations but not on the number of threads.
+// stands, or from scratch; a single chain if the budget is short for the graph. Chains meet after every pass, so the
+// result depends on the seed and the number of evaluations but not on the number of threads.
 //
 // Strict orders are evaluated incrementally, several times as fast as a whole simulation. Searches under
 // `priority` therefore alternate: a pass over strict orders finds a good basin, a pass under the real rules

@@ -3,15 +3,8 @@
 namespace doppler {
 
 void Incumbent::consider(Placement placement) {
-  bool fits = true;
-  Seconds makespan = 0;
-  if (problem_->memory_limited()) {
-    const Timeline timeline = simulator_.simulate(placement);
-    makespan = timeline.makespan;
-    fits = timeline.feasible();
-  } else {
-    makespan = simulator_.makespan(placement);
-  }
+  const Seconds makespan = simulator_.makespan(placement);
+  const bool fits = simulator_.fits_in_memory(placement);
   const bool first = best_.evaluations++ == 0;
   if (!first && (fits != best_fits_ ? best_fits_ : makespan >= best_makespan_)) return;
   best_.placement = std::move(placement);

@@ -7,13 +7,7 @@ constexpr std::uint64_t kEvaluationsPerLook = 64;  // at the clock and the inter
 
 Seconds SearchRecord::simulate(const Placement& placement) {
   count();
-  Seconds makespan = Costs::kNever;
-  if (problem_.memory_limited()) {
-    const Timeline timeline = simulator_.simulate(placement);
-    if (timeline.feasible()) makespan = timeline.makespan;
-  } else {
-    makespan = simulator_.makespan(placement);
-  }
+  const Seconds makespan = simulator_.fits_in_memory(placement) ? simulator_.makespan(placement) : Costs::kNever;
   if (makespan < makespan_) {
     makespan_ = makespan;
     placement_ = placement;

@@ -14,10 +14,7 @@ namespace doppler {
 class SearchRecord {
  public:
   SearchRecord(const Problem& problem, const MethodOptions& options)
-      : problem_(problem),
-        options_(options),
-        simulator_(problem),
-        grain_(problem.rules().noise == 0 && integer_times(problem) ? 1 : 0) {}
+      : options_(options), simulator_(problem), grain_(problem.rules().noise == 0 && integer_times(problem) ? 1 : 0) {}
 
   // The makespan, infinite if the placement does not fit in memory; keeps the best.
   Seconds simulate(const Placement& placement);
@@ -36,7 +33,6 @@ class SearchRecord {
  private:
   static constexpr double kRounding = 1e-11;
 
-  const Problem& problem_;
   const MethodOptions& options_;
   Simulator simulator_;
   Seconds grain_;  // all makespans are multiples of it; 0: unknown

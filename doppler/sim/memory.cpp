@@ -45,6 +45,36 @@ void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<co
 
 }  // namespace
 
+bool surely_fits(const Problem& problem, std::span<const DeviceId> device_of_op) {
+  if (!problem.memory_limited()) return true;
+  const Graph& graph = problem.graph();
+  std::vector<Bytes> left(problem.device_count());
+  for (DeviceId id = 0; id < problem.device_count(); ++id) {
+    const Bytes capacity = problem.machine().device(id).memory;
+    left[id] = capacity > 0 ? capacity : std::numeric_limits<Bytes>::max();
+  }
+  const auto take = [&](DeviceId device, Bytes bytes) {
+    const bool fits = bytes <= left[device];
+    left[device] -= fits ? bytes : 0;
+    return fits;
+  };
+  std::vector<TensorId> last_seen(problem.device_count(), std::numeric_limits<TensorId>::max());
+  for (OpId op = 0; op < graph.op_count(); ++op) {
+    if (!take(device_of_op[op], graph.parameter_bytes(op))) return false;
+    for (const TensorId tensor : graph.outputs(op)) {
+      last_seen[device_of_op[op]] = tensor;
+      if (!take(device_of_op[op], graph.bytes(tensor))) return false;
+      for (const OpId consumer : graph.consumers(tensor)) {
+        const DeviceId device = device_of_op[consumer];
+        if (last_seen[device] == tensor) continue;
+        last_seen[device] = tensor;
+        if (!take(device, graph.bytes(tensor))) return false;
+      }
+    }
+  }
+  return true;
+}
+
 void account_memory(const Problem& problem, Timeline& timeline) {
   const Graph& graph = problem.graph();
   const DeviceId devices = problem.device_count();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "doppler/sim/problem.h"
 #include "doppler/sim/timeline.h"
 
@@ -12,5 +14,9 @@ namespace doppler {
 // transfer until its last consumer there has ended. A tensor that nobody reads is a result and stays. At one
 // instant memory is released before it is taken.
 void account_memory(const Problem& problem, Timeline& timeline);
+
+// True if every device could keep its parameters and every tensor that it ever sees all the time: then it fits whatever
+// the timeline, which need not be known. False does not mean that it does not fit.
+bool surely_fits(const Problem& problem, std::span<const DeviceId> device_of_op);
 
 }  // namespace doppler

@@ -116,6 +116,10 @@ void Simulator::critical_chain(std::span<const DeviceId> device_of_op, std::span
   for (; op != ChainRecorder::kNone; op = state_->reason(op, device_of_op)) chain.push_back(op);
 }
 
+bool Simulator::fits_in_memory(const Placement& placement) {
+  return surely_fits(state_->tables.problem(), placement.device_of_op) || simulate(placement).feasible();
+}
+
 Timeline Simulator::simulate(const Placement& placement) {
   const Problem& problem = state_->tables.problem();
   DOPPLER_CHECK(placement.device_of_op.size() == problem.op_count(), "{} devices for {} ops",

@@ -33,6 +33,9 @@ class Simulator {
   void critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                       std::vector<OpId>& chain);
 
+  // Whether no device ever needs more memory than it has. Quick where memory is plentiful.
+  bool fits_in_memory(const Placement& placement);
+
   // The whole story, with memory. Same makespan, to the bit.
   Timeline simulate(const Placement& placement);
 

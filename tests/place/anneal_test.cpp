@@ -44,10 +44,12 @@ TEST(Annealing, GivesTheSameBytesAtAnyNumberOfThreads) {
   const Graph graph = generate_chain_of_blocks(options);
   for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered}) {
     const World world(graph, load_machine("v100x8"), rules_of(discipline));
-    const Proposal one = anneal(world.problem, evaluations(20'000, 1));
-    const Proposal three = anneal(world.problem, evaluations(20'000, 3));
-    EXPECT_EQ(one.placement, three.placement) << to_string(discipline);
-    EXPECT_EQ(one.evaluations, three.evaluations);
+    for (const std::uint64_t count : {20'000, 200'000}) {  // enough for one chain, for all
+      const Proposal one = anneal(world.problem, evaluations(count, 1));
+      const Proposal three = anneal(world.problem, evaluations(count, 3));
+      EXPECT_EQ(one.placement, three.placement) << to_string(discipline);
+      EXPECT_EQ(one.evaluations, three.evaluations);
+    }
   }
 }
 
@@ -63,6 +65,11 @@ TEST(Annealing, IsNeverWorseThanItsStarts) {
   start.device_of_op = {2, 0, 2, 1, 2, 1, 2, 0, 1, 1};
   const Seconds before = world.simulate(start).makespan;
   EXPECT_LE(world.makespan(anneal_from(world.problem, evaluations(8), {start})), before);
+  // Nor with more starts than it can look into, wherever the best of them stands.
+  Placement bad = start;
+  bad.device_of_op.assign(10, 1);
+  ASSERT_GT(world.simulate(bad).makespan, before);
+  EXPECT_LE(world.makespan(anneal_from(world.problem, evaluations(1), {bad, start, bad})), before);
 }
 
 TEST(Annealing, StopsAtAKnownBound) {

@@ -1,11 +1,13 @@
 #include "doppler/sim/simulator.h"
 
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
+#include "doppler/sim/memory.h"
 #include "tests/place/world.h"
 #include "tests/sim/allocation_count.h"
 
@@ -232,9 +234,8 @@ TEST(ASimulator, CountsParametersAndLiveTensors) {
   EXPECT_EQ(tight.overflow->needed, 100u);
 }
 
-TEST(ASimulator, FreesMemoryAtTheLastUse) {
-  // A chain of three ops with 10 B each on one device: never more than two tensors at a time, but for the
-  // result.
+// Three ops with a result of 10 B each.
+Graph chain_of_three() {
   GraphBuilder builder("test");
   for (int i = 0; i < 3; ++i) {
     OpSpec op;
@@ -244,8 +245,27 @@ TEST(ASimulator, FreesMemoryAtTheLastUse) {
   }
   builder.add_consumer(0, 1);
   builder.add_consumer(1, 2);
-  const Timeline timeline = World(std::move(builder).build(), uniform_machine(1)).simulate(on({0, 0, 0}));
+  return std::move(builder).build();
+}
+
+TEST(ASimulator, FreesMemoryAtTheLastUse) {
+  // On one device: never more than two tensors at a time.
+  const Timeline timeline = World(chain_of_three(), uniform_machine(1)).simulate(on({0, 0, 0}));
   EXPECT_EQ(timeline.peak_memory[0], 20u);
+}
+
+TEST(ASimulator, NeedsNoTimelineWhereAllTensorsFitAtOnce) {
+  // On one device all three tensors take 30 B, two at a time 20 B. On two devices {0, 1, 1} device 1 sees all three,
+  // one of them as a copy.
+  for (const auto& placement : {on({0, 0, 0}), on({0, 1, 1})}) {
+    const DeviceId devices = placement.device_of_op[1] + 1;
+    for (const auto& [memory, surely, fits] :
+         {std::tuple{Bytes{30}, true, true}, {29, false, true}, {20, false, true}, {19, false, false}}) {
+      const World world(chain_of_three(), machine_of(std::vector<std::string>(devices, "gpu"), memory));
+      EXPECT_EQ(surely_fits(world.problem, placement.device_of_op), surely) << memory;
+      EXPECT_EQ(Simulator(world.problem).fits_in_memory(placement), fits) << memory;
+    }
+  }
 }
 
 // A layered graph without structure, for properties.
