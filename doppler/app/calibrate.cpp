@@ -53,54 +53,37 @@ std::vector<LoadedModel> standard_graphs(DeviceId devices) {
   return graphs;
 }
 
-// One graph, ready to run, under placements at random: every device computes and every link is used.
-struct Bench {
-  Bench(std::string path, LoadedModel model, const Machine& machine, const CalibrateOptions& options)
+// One graph, ready to run.
+struct Workload {
+  Workload(std::string path, LoadedModel model, const Machine& machine, const CalibrateOptions& options)
       : study(std::move(path), std::move(model), machine, options),
-        rig(unit_checked(study), options.rig, options.seed) {
-    Rng rng(mix(options.seed, 1));  // others than those of validate
-    for (unsigned i = 0; i < options.placements; ++i) placements.push_back(random_placement(study.problem(), rng));
-  }
-  static const Study& unit_checked(const Study& study) {
-    if (study.graph().unitless())
-      throw InputError(
-          fmt::format("{}: found costs without a unit; required a graph whose ops have flops and bytes", study.path()));
-    return study;
-  }
+        rig(study, options.rig, options.seed),
+        turns(calibration_turns(study.problem(), options.placements, options.seed)) {}
 
   Study study;
   Rig rig;
-  std::vector<Placement> placements;
+  std::vector<Turn> turns;
 };
 
-// Every placement once. Those that do not fit in memory are taken out.
-void run_round(Bench& bench, Calibration* calibration) {
-  Engine& engine = bench.rig.engine();
-  std::string why;
-  std::erase_if(bench.placements, [&](const Placement& placement) {
-    try {
-      engine.run(placement);
-      if (calibration != nullptr) calibration->add(bench.study.problem(), placement, engine.timeline());
-      return false;
-    } catch (const InfeasibleError& error) {
-      why = error.what();
-      return true;
-    }
-  });
-  if (bench.placements.empty()) throw InfeasibleError(why);
-}
-
-// In rounds over all graphs and placements, so that a box that is slow for a while is so to all of them.
-void observe(std::vector<std::unique_ptr<Bench>>& benches, const CalibrateOptions& options, Calibration& calibration) {
+// In rounds over all graphs and placements. Ctrl-C keeps what was measured.
+void observe(std::vector<std::unique_ptr<Workload>>& workloads, const CalibrateOptions& options,
+             Calibration& calibration) {
   ProgressLine progress(options.quiet, "calibrate", false);
   try {
-    for (unsigned round = 0; round <= options.repeat && !interrupt_flag()->load(); ++round)
-      for (const std::unique_ptr<Bench>& bench : benches) {
-        run_round(*bench, round > 0 ? &calibration : nullptr);  // the first is for buffers and caches
-        progress.show_text("calibrate", fmt::format("round {} of {}, {}", round, options.repeat, bench->study.path()));
+    for (unsigned round = 0; round <= options.repeat; ++round)
+      for (const std::unique_ptr<Workload>& workload : workloads) {
+        run_round(workload->rig.engine(), workload->turns, [&](const Turn& turn, Seconds) {
+          if (round > 0)  // the first is for buffers and caches
+            calibration.add(workload->study.problem(), turn.placement, workload->rig.engine().timeline());
+        });
+        progress.show_text("calibrate",
+                           fmt::format("round {} of {}, {}", round, options.repeat, workload->study.path()));
       }
-  } catch (const RunCancelled&) {  // what was measured counts
+  } catch (const RunCancelled&) {
+    if (calibration.runs() == 0) throw InputError("calibrate: interrupted before anything was measured");
   }
+  if (calibration.runs() == 0)
+    throw InfeasibleError("calibrate: no random placement fits in memory; required devices with more of it");
 }
 
 std::string describe(const Calibration& calibration, const Machine& base, const Machine& machine, bool emulated) {
@@ -123,9 +106,12 @@ std::string describe(const Calibration& calibration, const Machine& base, const 
                    fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread)});
   std::string text = table.text();
   if (machine.device_count() > 1)
-    text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers)\n", format_seconds(machine.link(0, 1).latency),
-                        machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers());
-  return text;
+    text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers), {}\n", format_seconds(machine.link(0, 1).latency),
+                        machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers(),
+                        to_string(machine.link_model()));
+  return text +
+         fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",
+                     calibration.stretch());
 }
 
 void run_calibrate(const CalibrateOptions& options) {
@@ -143,16 +129,18 @@ void run_calibrate(const CalibrateOptions& options) {
   const Machine base =
       options.machine.empty() ? bare_machine(cuda ? "gpu" : "cpu", count) : load_machine(options.machine);
   Calibration calibration(base, emulated);
-  std::vector<std::unique_ptr<Bench>> benches;
+  std::vector<std::unique_ptr<Workload>> workloads;
   if (options.graphs.empty())
     for (LoadedModel& model : standard_graphs(base.device_count())) {
       const std::string title = model.graph.title();
-      benches.push_back(std::make_unique<Bench>(title, std::move(model), base, options));
+      workloads.push_back(std::make_unique<Workload>(title, std::move(model), base, options));
     }
   for (const std::string& path : options.graphs)
-    benches.push_back(std::make_unique<Bench>(path, load_graph(path, options), base, options));
-  observe(benches, options, calibration);
-  const Machine machine = calibration.machine(emulated ? base.name() + ", emulated" : base.name());
+    workloads.push_back(std::make_unique<Workload>(path, load_graph(path, options), base, options));
+  observe(workloads, options, calibration);
+  // Another name than the preset's: a placement says for which machine it was made.
+  const Machine machine = calibration.machine(
+      options.machine.empty() ? base.name() : base.name() + (emulated ? ", emulated" : ", calibrated"));
   write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, describe(calibration, base, machine, emulated));
 }

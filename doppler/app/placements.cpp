@@ -41,8 +41,10 @@ void note_other_rules(const std::string& where, const std::string& text, const R
 
 std::string machine_of_placement(const std::string& path) {
   const auto file = nlohmann::json::parse(read_file(path), nullptr, false);
-  const auto made_for = file.is_object() ? file.value("machine", nlohmann::json()) : nlohmann::json();
+  if (!file.is_object()) throw InputError(fmt::format("{}: found no JSON object; required a placement", path));
+  const auto made_for = file.value("machine", nlohmann::json());
   const std::string name = made_for.is_string() ? made_for.get<std::string>() : "";
+  if (name.starts_with("uniform:")) return name;
   for (const MachinePreset& preset : machine_presets())
     if (preset.name == name) return name;
   throw InputError(fmt::format("{}: made for machine '{}', which is no preset; required --machine", path, name));

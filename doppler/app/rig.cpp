@@ -1,6 +1,7 @@
 #include "doppler/app/rig.h"
 
 #include "doppler/app/console.h"
+#include "doppler/app/varied_placements.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/module.h"
@@ -141,6 +142,24 @@ void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint6
   read_inputs(*program_.program, options.inputs, inputs);
   kernels_ = std::make_unique<ProgramKernels>(*program_.program, program_.lowered, std::move(inputs),
                                               generate_variables(*program_.program), std::move(backend));
+}
+
+std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed) {
+  Rng rng(mix(seed, 1));
+  std::vector<Turn> turns;
+  for (unsigned i = 0; i < count; ++i) turns.push_back({random_placement(problem, rng), {}});
+  return turns;
+}
+
+void run_round(Engine& engine, std::vector<Turn>& turns, const std::function<void(Turn&, Seconds)>& measured) {
+  for (Turn& turn : turns) {
+    if (!turn.fits) continue;
+    try {
+      measured(turn, engine.run(turn.placement));
+    } catch (const InfeasibleError&) {
+      turn.fits = false;
+    }
+  }
 }
 
 std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,17 @@ class Rig {
   std::unique_ptr<EmulatedKernels> emulated_;
   std::unique_ptr<Engine> engine_;
 };
+
+// A placement that takes turns with others, so that a box that is slow for a while is so to all of them.
+struct Turn {
+  Placement placement;
+  std::vector<Seconds> times;  // of the rounds that count, none left out
+  bool fits = true;            // in memory, so far; else it is not run again
+};
+// Placements at random to calibrate with: every device computes and every link is used. Others than those of validate.
+std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed);
+// Runs each once; `measured` is told after each run. Throws RunCancelled.
+void run_round(Engine& engine, std::vector<Turn>& turns, const std::function<void(Turn&, Seconds)>& measured);
 
 // Makespans of `repeat` runs after `warmup` others.
 std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat);

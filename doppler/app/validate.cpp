@@ -58,83 +58,67 @@ Validity judge(std::string graph, std::vector<Sample> samples) {
   return result;
 }
 
-// Runs placements in rounds, so that a box that is slow for a while is so to all of them.
-class Rounds {
- public:
-  Rounds(const Study& study, const ValidateOptions& options)
-      : study_(study),
-        options_(options),
-        rig_(study, options.rig, options.seed),
-        calibration_(study.machine(), options.rig.devices == "emulated") {}
-
-  // Ctrl-C keeps what was measured. By placement; none if it does not fit in memory.
-  std::vector<std::vector<Seconds>> measure(const std::vector<VariedPlacement>& placements) {
-    ProgressLine progress(options_.quiet, study_.path(), study_.graph().unitless());
-    std::vector<Placement> others;  // to calibrate with
-    Rng rng(mix(options_.seed, 1));
-    for (unsigned i = 0; options_.calibrate && i < kCalibrationPlacements; ++i)
-      others.push_back(random_placement(study_.problem(), rng));
-    std::vector<std::vector<Seconds>> times(placements.size());
-    try {
-      for (unsigned round = 0; round < options_.warmup + options_.repeat; ++round) {
-        const bool counts = round >= options_.warmup;
-        for (std::size_t i = 0; i < placements.size(); ++i)
-          if (run(placements[i].placement) && counts) times[i].push_back(time_);
-        for (const Placement& other : others)
-          if (run(other) && counts) calibration_.add(study_.problem(), other, rig_.engine().timeline());
-        progress.show_text("validate", fmt::format("round {} of {}", round + 1, options_.warmup + options_.repeat));
-      }
-    } catch (const RunCancelled&) {
+// In rounds over all placements, and over those that calibrate. Ctrl-C keeps what was measured.
+void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, std::vector<Turn>& turns,
+                Calibration& calibration) {
+  constexpr unsigned kCalibrationPlacements = 12;
+  ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+  std::vector<Turn> others =
+      calibration_turns(study.problem(), options.calibrate ? kCalibrationPlacements : 0, options.seed);
+  try {
+    for (unsigned round = 0; round < options.warmup + options.repeat; ++round) {
+      const bool counts = round >= options.warmup;
+      run_round(rig.engine(), others, [&](const Turn& turn, Seconds) {
+        if (counts) calibration.add(study.problem(), turn.placement, rig.engine().timeline());
+      });
+      run_round(rig.engine(), turns, [&](Turn& turn, Seconds time) {
+        if (counts) turn.times.push_back(time);
+      });
+      progress.show_text("validate", fmt::format("round {} of {}", round + 1, options.warmup + options.repeat));
     }
-    return times;
+  } catch (const RunCancelled&) {
   }
+}
 
-  Machine machine() const { return options_.calibrate ? calibration_.machine("calibrated") : study_.machine(); }
+// How the simulator of `machine` sees them.
+std::vector<Seconds> predict(const Study& study, const Machine& machine, const std::vector<Turn>& turns) {
+  const Costs costs(study.graph(), machine);
+  Rules rules = study.problem().rules();
+  rules.noise = 0;  // a draw that no run repeats
+  const Problem problem(costs, rules);
+  Simulator simulator(problem);
+  std::vector<Seconds> predicted;
+  for (const Turn& turn : turns) predicted.push_back(simulator.makespan(turn.placement));
+  return predicted;
+}
 
- private:
-  static constexpr unsigned kCalibrationPlacements = 12;
-
-  bool run(const Placement& placement) {
-    try {
-      time_ = rig_.engine().run(placement);
-      return true;
-    } catch (const InfeasibleError&) {  // a random one may not fit
-      return false;
-    }
-  }
-
-  const Study& study_;
-  const ValidateOptions& options_;
-  Rig rig_;
-  Calibration calibration_;
-  Seconds time_ = 0;
-};
-
+// No samples: fewer than two placements ran.
 Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
   Machine machine = options.machine.empty() ? bare_machine("cpu", usable_cores()) : load_machine(options.machine);
   const Study study(path, load_graph(path, options), std::move(machine), options);
-  const std::vector<VariedPlacement> varied =
-      varied_placements(study.problem(), policy, options.placements, options.seed);
-  Rounds rounds(study, options);
-  const std::vector<std::vector<Seconds>> times = rounds.measure(varied);
+  Rig rig(study, options.rig, options.seed);
+  std::vector<Turn> turns;
+  std::vector<std::string> origins;
+  for (VariedPlacement& varied : varied_placements(study.problem(), policy, options.placements, options.seed)) {
+    turns.push_back({std::move(varied.placement), {}});
+    origins.push_back(std::move(varied.origin));
+  }
+  Calibration calibration(study.machine(), options.rig.devices == "emulated");
+  take_turns(rig, study, options, turns, calibration);
+  if (options.calibrate && calibration.runs() == 0) return {path, {}};
+  std::vector<std::vector<Seconds>> times;
   std::vector<std::size_t> ran;
-  std::vector<std::vector<Seconds>> times_of_ran;
-  for (std::size_t i = 0; i < varied.size(); ++i) {
-    if (times[i].empty()) continue;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (!turns[i].fits || turns[i].times.empty()) continue;
     ran.push_back(i);
-    times_of_ran.push_back(times[i]);
+    times.push_back(turns[i].times);
   }
   if (ran.size() < 2) return {path, {}};
-  const std::vector<Seconds> measured = polished_rows(times_of_ran);
-  const Machine predicts = rounds.machine();
-  const Costs costs(study.graph(), predicts);
-  const Problem problem(costs, study.problem().rules());
-  Simulator simulator(problem);
+  const std::vector<Seconds> measured = polished_rows(times);
+  const std::vector<Seconds> predicted =
+      predict(study, options.calibrate ? calibration.machine("calibrated") : study.machine(), turns);
   std::vector<Sample> samples;
-  for (std::size_t i = 0; i < ran.size(); ++i) {
-    const VariedPlacement& placement = varied[ran[i]];
-    samples.push_back({placement.origin, simulator.makespan(placement.placement), measured[i]});
-  }
+  for (std::size_t i = 0; i < ran.size(); ++i) samples.push_back({origins[ran[i]], predicted[ran[i]], measured[i]});
   return judge(path, std::move(samples));
 }
 

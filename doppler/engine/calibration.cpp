@@ -31,10 +31,23 @@ std::vector<Run> runs_by_op(const Problem& problem, const Timeline& timeline) {
   return runs;
 }
 
+bool has_own_times(const Graph& graph) {
+  if (!graph.cost_types().empty()) return true;
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
+    if (graph.explicit_transfer(tensor)) return true;
+  return false;
+}
+
 }  // namespace
 
 void Calibration::add(const Problem& problem, const Placement& placement, const Timeline& timeline) {
   const Graph& graph = problem.graph();
+  if (has_own_times(graph))
+    throw InputError(
+        fmt::format("graph '{}': has explicit times, which no measurement changes; required a graph whose ops "
+                    "have flops and bytes",
+                    graph.title()));
+  ++run_count_;
   links_ = problem.rules().links;
   for (const Timeline::Execution& execution : timeline.executions) {
     const OpId op = execution.op;
@@ -89,7 +102,14 @@ Machine Calibration::machine(const std::string& name) const {
   if (ops_.empty()) throw InputError("calibration: found no ops; required runs of a graph");
   if (base_.device_count() > 1 && transfers_.empty())
     throw InputError("calibration: found no transfers; required graphs whose ops depend on one another");
-  return stretched(name, fitted_stretch());
+  const Excess excess = found_excess();
+  return stretched(name, excess, fitted_stretch(excess));
+}
+
+double Calibration::stretch() const { return fitted_stretch(found_excess()); }
+
+Calibration::Excess Calibration::found_excess() const {
+  return {emulated_ ? std::max(0.0, median(excess_)) : 0, transfers_.empty() ? LinkFit() : fitted_link()};
 }
 
 // The median over the placements.
@@ -104,33 +124,35 @@ double Calibration::predicted_over_measured(const Machine& machine) const {
       of = runs.problem;
       simulator.reset();
       costs.emplace(of->graph(), machine);
-      simulator.emplace(problem.emplace(*costs, of->rules()));
+      Rules rules = of->rules();
+      rules.noise = 0;  // a draw that no run repeats
+      simulator.emplace(problem.emplace(*costs, rules));
     }
     ratios.push_back(simulator->makespan(runs.placement) / median(runs.makespans));
   }
   return median(ratios);
 }
 
-double Calibration::fitted_stretch() const {
-  if (!emulated_) return 1 / predicted_over_measured(stretched("", 1));  // all times grow with it
-  double low = 0, high = 1;
-  while (high < 64 && predicted_over_measured(stretched("", high)) < 1) high *= 2;
-  for (int halving = 0; halving < 50; ++halving) {
+double Calibration::fitted_stretch(const Excess& excess) const {
+  const auto ratio = [&](double stretch) { return predicted_over_measured(stretched("", excess, stretch)); };
+  if (!emulated_) return 1 / ratio(1);  // all times grow with it
+  // Waking up cannot explain more than a few times what it was measured to take.
+  constexpr double kMost = 4;
+  double low = 0, high = kMost;
+  for (int halving = 0; halving < 40; ++halving) {
     const double middle = (low + high) / 2;
-    (predicted_over_measured(stretched("", middle)) < 1 ? low : high) = middle;
+    (ratio(middle) < 1 ? low : high) = middle;
   }
   return (low + high) / 2;
 }
 
 // cpu: all times are multiplied; emulated: what is added to the model.
-Machine Calibration::stretched(const std::string& name, double stretch) const {
+Machine Calibration::stretched(const std::string& name, const Excess& excess, double stretch) const {
   // Runs mix the devices and the links, so there is one answer for all of them.
-  const Seconds op_excess = emulated_ ? stretch * std::max(0.0, median(excess_)) : 0;
+  const Seconds op_excess = stretch * excess.op;
   Device measured;
   if (!emulated_) describe_ops(measured, stretch);
-  LinkFit fit = transfers_.empty() ? LinkFit() : fitted_link();
-  fit.latency *= stretch;
-  fit.per_byte *= stretch;
+  const LinkFit fit{stretch * excess.link.latency, stretch * excess.link.per_byte};
   std::vector<Device> devices;
   std::vector<Link> links;
   for (DeviceId src = 0; src < base_.device_count(); ++src) {

@@ -26,7 +26,8 @@ class Calibration {
   // Emulated devices follow a model already; only what is added to it is looked for.
   Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
 
-  // One run. The problem must outlive the calibration.
+  // One run. The problem must outlive the calibration. Throws InputError if the graph brings times of its own: nothing
+  // that is measured changes them.
   void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
   // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
@@ -42,6 +43,8 @@ class Calibration {
   };
   std::vector<Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
+  std::size_t runs() const { return run_count_; }
+  double stretch() const;  // of machine()
 
  private:
   using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written
@@ -49,14 +52,19 @@ class Calibration {
     Bytes bytes;
     Seconds time;  // until the op that waited for it could have begun
   };
+  struct Excess {
+    Seconds op = 0;  // emulated
+    LinkFit link;
+  };
   struct Runs {  // of one placement
     const Problem* problem;
     Placement placement;
     std::vector<Seconds> makespans;
   };
-  Machine stretched(const std::string& name, double stretch) const;
+  Excess found_excess() const;
+  Machine stretched(const std::string& name, const Excess& excess, double stretch) const;
   double predicted_over_measured(const Machine& machine) const;
-  double fitted_stretch() const;
+  double fitted_stretch(const Excess& excess) const;
   void add_transfers(const Problem& problem, const Timeline& timeline);
   void describe_ops(Device& device, double stretch) const;
   LinkFit fitted_link() const;
@@ -68,6 +76,7 @@ class Calibration {
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
   std::vector<Runs> runs_;
+  std::size_t run_count_ = 0;
 };
 
 }  // namespace doppler

@@ -79,6 +79,7 @@ bool CopyCourier::serve() {
   const Ticks start = run_.transfer_records[id].start = run_.now();
   if (run_.emulated())
     let_pass(run_.begin + std::chrono::nanoseconds(start), std::chrono::nanoseconds(modelled_time(id)), run_.stop);
+  if (run_.stopped()) return false;
   arrive(id);
   return true;
 }

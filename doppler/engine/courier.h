@@ -4,7 +4,8 @@
 
 namespace doppler {
 
-// Moves tensors between devices beside the workers: a transfer is a task of its own and overlaps with compute. Waiting
+// Moves tensors between devices beside the workers: a transfer is a task of its own and overlaps with compute (where
+// receivers copy, their workers call it between two ops). Waiting
 // transfers are tried in order, and one that does not fit in the destination's memory lets others pass. Internal to
 // doppler/engine.
 class Courier {

@@ -181,9 +181,9 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
       const auto now = std::chrono::steady_clock::now();
       if (run_.options.interrupted != nullptr && run_.options.interrupted->load())
         run_.fail(std::make_exception_ptr(RunCancelled("run: interrupted")));
-      std::uint64_t executed = 0;
-      for (const Worker& worker : workers_) executed += worker.executed();
-      if (executed != progress) progress = executed, since = now;
+      std::uint64_t done = 0;
+      for (const Worker& worker : workers_) done += worker.executed() + worker.copied();
+      if (done != progress) progress = done, since = now;
       if (std::chrono::duration<double>(now - since).count() > limit) {
         stalled_ = true;
         run_.fail(std::make_exception_ptr(InternalError(describe_stall(run_, workers_))));

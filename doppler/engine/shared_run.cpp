@@ -44,10 +44,10 @@ void SharedRun::prepare(const Placement& wanted) {
     laid_out = false;
     placement = wanted;
     routes.assign(placement.device_of_op);
-    if (problem.rules().read_priorities())
+    if (problem.rules().read_priorities()) {
       rank = placement.priority.empty() ? default_priority(problem.costs()) : placement.priority;
-    if (problem.rules().read_priorities() && problem.rules().discipline == Discipline::ordered)
-      rank = line_up(graph, rank);
+      if (problem.rules().discipline == Discipline::ordered) rank = line_up(graph, rank);
+    }
     if (problem.rules().bulk_synchronous) lay_out_levels();
     laid_out = true;
   }

@@ -49,6 +49,7 @@ void Worker::prepare() {
   std::fill(folded_.begin(), folded_.end(), 0);
   folding_ = 0;
   executed_.store(0, std::memory_order_relaxed);
+  copied_.store(0, std::memory_order_relaxed);
   current_.store(kNoOp, std::memory_order_relaxed);
 }
 
@@ -62,7 +63,7 @@ void Worker::run_asynchronously() {
     if (run_.pending[op].load(std::memory_order_relaxed) == 0) queue_.push(op);
   const auto has_work = [this] { return has_mail() || (!deferred_.empty() && arena_.releases() != releases_seen_); };
   while (left_ > 0 && !run_.stopped()) {
-    while (run_.receiver_copies() && help_courier()) {
+    while (run_.receiver_copies() && !run_.stopped() && help_courier()) {
     }
     receive();
     if (!run_one() && !fold_one()) rest(has_work);
@@ -155,7 +156,9 @@ bool Worker::can_help() const {
 bool Worker::help_courier() {
   if (!can_help()) return false;
   releases_helped_ = arena_.releases();
-  return courier_->help();
+  if (!courier_->help()) return false;
+  copied_.store(copied_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
 }
 
 // Runs the first ready op that fits in memory. False: there is none.
@@ -335,6 +338,7 @@ bool Worker::copy_directly(std::uint32_t id) {
   if (bytes == 0) return true;
   if (!run_.reserve_copy(id)) return false;
   run_.copy(id);
+  record.end = run_.now();
   return true;
 }
 

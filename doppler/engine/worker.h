@@ -18,7 +18,8 @@ class Worker {
   void work();     // on the device's thread, until its ops are done or the run is stopped
 
   // For the watchdog, from any thread.
-  std::uint32_t executed() const { return executed_.load(std::memory_order_relaxed); }
+  std::uint32_t executed() const { return executed_.load(std::memory_order_relaxed); }  // ops
+  std::uint32_t copied() const { return copied_.load(std::memory_order_relaxed); }      // tensors, by itself
   OpId current() const { return current_.load(std::memory_order_relaxed); }
   static constexpr OpId kNoOp = std::numeric_limits<OpId>::max();
   // When everybody sleeps: an op that waits for memory, or kNoOp.
@@ -74,6 +75,7 @@ class Worker {
   Ticks folding_ = 0;                       // time spent on folds while waiting
 
   alignas(64) std::atomic<std::uint32_t> executed_{0};
+  std::atomic<std::uint32_t> copied_{0};
   std::atomic<OpId> current_{kNoOp};
 };
 

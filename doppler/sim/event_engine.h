@@ -227,7 +227,7 @@ class EventEngine {
     const Seconds end = now + copy.duration;
     --idle_slots_[copy.dst];
     if constexpr (Recorder::kRecords) {
-      take_slot(copy.dst, end);
+      recorder.copying(copy.producer, copy.dst, take_slot(copy.dst, end));
       recorder.transfer(copy.tensor, copy.src, copy.dst, 0, copy.queued, now, end);
     }
     ends_.push(end, tables_.op_count() + index);

@@ -84,7 +84,7 @@ struct NoRecorder {
   void transfer(TensorId, DeviceId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
 };
 
-// Keeps for every op when it ran, and what ran before it in its slot.
+// Keeps for every op when it ran, and what ran, or was copied, before it in its slot.
 class ChainRecorder {
  public:
   static constexpr bool kRecords = true;
@@ -102,6 +102,10 @@ class ChainRecorder {
     last = op;
   }
   void transfer(TensorId, DeviceId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
+  // What runs next in the slot waited for a result of `producer` to be copied.
+  void copying(OpId producer, DeviceId device, std::uint32_t slot) {
+    last_[std::size_t{device} * stride_ + slot] = producer;
+  }
   const Run& run(OpId op) const { return runs_[op]; }
   std::span<const OpId> last() const { return last_; }
 
@@ -127,6 +131,7 @@ class TimelineRecorder {
     last_moved_[dst] = tensor;
     timeline_.transfers.push_back({tensor, src, dst, channel, queued, start, end});
   }
+  void copying(OpId, DeviceId, std::uint32_t) {}
 
  private:
   Timeline& timeline_;

@@ -71,10 +71,10 @@ class EngineTest(CommandCase):
         box = self.directory / "box.json"
         self.ok("calibrate", self.graph, "--count", 2, "--placements", 2, "--repeat", 1, "--links", "receiver", "-o", box)
         self.assertEqual(json.loads(box.read_text())["links"]["model"], "receiver")
-        self.ok("place", self.graph, "--machine", box, "--method", "heft", "-o", self.placement)
+        self.ok("place", self.graph, "--machine", box, "--method", "random", "-o", self.placement)
         self.assertEqual(json.loads(self.placement.read_text())["links"], "receiver")
         result = json.loads(self.ok("run", self.graph, self.placement, "--machine", box, "--repeat", 1, "--json").stdout)
-        self.assertEqual(sum(device["channel"] for device in result["device_times"]), 0)  # nobody else copies
+        self.assertGreater(sum(device["copying"] for device in result["device_times"]), 0)
         self.ok("place", self.graph, "--machine", box, "--links", "free", "--method", "heft", "-o", self.placement)
         self.assertEqual(json.loads(self.placement.read_text())["links"], "free")
 
@@ -102,6 +102,8 @@ class EngineTest(CommandCase):
         file = json.loads(self.graph.read_text())
         del file["program"]
         bare.write_text(json.dumps(file))
+        timed = self.directory / "timed.json"
+        self.ok("generate", "chainmm", "--size", 64, "--parts", 4, "--costs", "seconds", "-o", timed)
         for arguments, text in (
             (["run", bare, self.placement, "--machine", "cpu2"], "required a graph from 'doppler generate'"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--input", "nothing=x.npy"], "--input"),
@@ -113,6 +115,8 @@ class EngineTest(CommandCase):
             (["calibrate", "--devices", "emulated"], "--machine"),
             (["validate", self.graph, "--machine", "cpu2", "--placements", "1"], "--placements"),
             (["validate", self.graph], "--calibrate"),
+            (["calibrate", timed, "--count", 2], "explicit times"),
+            (["validate", timed, "--calibrate"], "explicit times"),
             (["place", self.graph, "--machine", "cpu2", "--links", "pigeons"], "required one of free, channels, receiver"),
         ):
             self.fails(text, *arguments)

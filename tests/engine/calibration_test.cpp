@@ -122,6 +122,39 @@ TEST(ACalibration, IsStretchedByWhatNoOpAndNoTransferAccountsFor) {
   EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
 }
 
+TEST(ACalibration, OfEmulatedDevicesIsStretchedToo) {
+  // Ops and transfers take 50 and 30 µs longer than modelled, and whole runs somewhat longer still.
+  const World world;
+  const Costs costs(world.graph, world.truth);
+  const Problem problem(costs, {});
+  std::vector<Device> slow{world.truth.device(0), world.truth.device(1)};
+  for (Device& device : slow) device.overhead = 5e-5;
+  const Machine reality("reality", slow, std::vector<Link>(4, Link{1.3e-4, 1e9, 1, 1}));
+  const Costs real_costs(world.graph, reality);
+  const Problem real_problem(real_costs, {});
+  Calibration calibration(world.truth, true);
+  const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
+  Timeline timeline = Simulator(real_problem).simulate(placement);
+  timeline.makespan += 2e-4;
+  calibration.add(problem, placement, timeline);
+  const Machine found = calibration.machine("found");
+  const Costs found_costs(world.graph, found);
+  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
+  EXPECT_GT(calibration.stretch(), 1);
+}
+
+TEST(ACalibration, RefusesGraphsThatBringTheirTimes) {
+  GraphBuilder builder("timed");
+  builder.add_op({.explicit_times = {{"*", 1}}});
+  const Graph graph = std::move(builder).build();
+  const Machine machine = uniform_machine(1);
+  const Costs costs(graph, machine);
+  const Problem problem(costs, {});
+  Calibration calibration(machine, false);
+  const Placement placement{{0}, {}, {}};
+  EXPECT_THROW(calibration.add(problem, placement, Simulator(problem).simulate(placement)), InputError);
+}
+
 TEST(ACalibration, WithoutRunsOrTransfersIsRefused) {
   const World world;
   const Costs costs(world.graph, world.truth);

@@ -146,6 +146,20 @@ TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
   EXPECT_EQ(timeline.makespan, 23);
 }
 
+TEST(ASimulator, FollowsACriticalChainThroughACopyInTheWay) {
+  // Device 1 copies op 0's result from 1 to 5, which op 2 (ready at 0, 1 s) has to wait for; op 1 (1 s) needs it: 5-6, 6-7
+  // by ready time. The chain: 1 after 2, 2 after the copy of 0's result.
+  Rules rules;
+  rules.links = Links::receiver;
+  const World world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), rules);
+  const Placement placement = on({0, 1, 1, 1});
+  // Op 3 (1 s, device 1) ends at 1, as op 0 does: the copy goes before op 2.
+  ASSERT_EQ(run_of(world.simulate(placement), 2).start, 5);
+  std::vector<OpId> chain;
+  Simulator(world.problem).critical_chain(placement.device_of_op, {}, chain);
+  EXPECT_EQ(chain, (std::vector<OpId>{1, 2, 0}));
+}
+
 TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
   // As above with two slots on each device: ops 4 and 5 take those of device 1 at 0; the copies are made in the slot that
   // op 4 leaves, 3-7 and 7-11, then ops 2 and 3 there: op 2 (ready at 7) 11-12; op 5 has left the other at 10, so op 2
