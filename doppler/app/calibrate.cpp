@@ -80,9 +80,9 @@ void observe(std::vector<std::unique_ptr<Workload>>& workloads, const CalibrateO
                            fmt::format("round {} of {}, {}", round, options.repeat, workload->study.path()));
       }
   } catch (const RunCancelled&) {
-    if (calibration.runs() == 0) throw InputError("calibrate: interrupted before anything was measured");
+    if (calibration.empty()) throw InputError("calibrate: interrupted before anything was measured");
   }
-  if (calibration.runs() == 0)
+  if (calibration.empty())
     throw InfeasibleError("calibrate: no random placement fits in memory; required devices with more of it");
 }
 

@@ -175,6 +175,7 @@ void add_compare(CLI::App& command) {
       ->type_name("METHOD,…");
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);
+  add_answer_flags(*verb, options->policy);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -113,6 +113,7 @@ void add_place(CLI::App& command) {
       ->type_name("FORMAT");
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);
+  add_answer_flags(*verb, options->policy);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -14,11 +14,14 @@ void add_policy_flags(CLI::App& verb, PolicyOptions& options) {
           "--checkpoint", options.checkpoint,
           "Learned policy for doppler and auto: a file or the directory of a training; default: the shipped one")
       ->type_name("PATH");
-  verb.add_option("--train", options.train, "doppler: train on the graph for so long before answering")
-      ->type_name("TIME");
   verb.add_option("--samples", options.samples, "doppler: placements to draw beside the greedy one")
       ->check(whole_number())
       ->capture_default_str();
+}
+
+void add_answer_flags(CLI::App& verb, PolicyOptions& options) {
+  verb.add_option("--train", options.train, "doppler: train on the graph for so long before answering")
+      ->type_name("TIME");
   verb.add_flag("--alone", options.alone, "doppler: the policy's own answer, even if heft, etf or single does better");
 }
 

@@ -16,7 +16,8 @@ struct PolicyOptions {
   std::uint32_t samples = 64;
   bool alone = false;  // no heuristic may win in its place
 };
-void add_policy_flags(CLI::App& verb, PolicyOptions& options);
+void add_policy_flags(CLI::App& verb, PolicyOptions& options);             // which policy
+void add_answer_flags(CLI::App& verb, PolicyOptions& options);             // what the method `doppler` makes of it
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
 
 // The policy in a file, or the one that a training directory offers: the validated one, else its last checkpoint.

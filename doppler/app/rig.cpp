@@ -7,6 +7,7 @@
 #include "doppler/base/module.h"
 #include "doppler/base/pin_thread.h"
 #include "doppler/engine/aten/aten_backend.h"
+#include "doppler/engine/calibration.h"
 #include "doppler/engine/generate_inputs.h"
 #include "doppler/engine/npy.h"
 #include "doppler/sim/simulator.h"
@@ -145,6 +146,7 @@ void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint6
 }
 
 std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed) {
+  Calibration::check(problem.graph());  // before anything runs
   Rng rng(mix(seed, 1));
   std::vector<Turn> turns;
   for (unsigned i = 0; i < count; ++i) turns.push_back({random_placement(problem, rng), {}});

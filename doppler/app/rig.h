@@ -61,6 +61,7 @@ struct Turn {
   bool fits = true;            // in memory, so far; else it is not run again
 };
 // Placements at random to calibrate with: every device computes and every link is used. Others than those of validate.
+// Throws InputError if the graph cannot be calibrated with.
 std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed);
 // Runs each once; `measured` is told after each run. Throws RunCancelled.
 void run_round(Engine& engine, std::vector<Turn>& turns, const std::function<void(Turn&, Seconds)>& measured);

@@ -63,8 +63,8 @@ void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, st
                 Calibration& calibration) {
   constexpr unsigned kCalibrationPlacements = 12;
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
-  std::vector<Turn> others =
-      calibration_turns(study.problem(), options.calibrate ? kCalibrationPlacements : 0, options.seed);
+  std::vector<Turn> others;
+  if (options.calibrate) others = calibration_turns(study.problem(), kCalibrationPlacements, options.seed);
   try {
     for (unsigned round = 0; round < options.warmup + options.repeat; ++round) {
       const bool counts = round >= options.warmup;
@@ -105,7 +105,7 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
   }
   Calibration calibration(study.machine(), options.rig.devices == "emulated");
   take_turns(rig, study, options, turns, calibration);
-  if (options.calibrate && calibration.runs() == 0) return {path, {}};
+  if (options.calibrate && calibration.empty()) return {path, {}};
   std::vector<std::vector<Seconds>> times;
   std::vector<std::size_t> ran;
   for (std::size_t i = 0; i < turns.size(); ++i) {

@@ -40,14 +40,17 @@ bool has_own_times(const Graph& graph) {
 
 }  // namespace
 
-void Calibration::add(const Problem& problem, const Placement& placement, const Timeline& timeline) {
-  const Graph& graph = problem.graph();
+void Calibration::check(const Graph& graph) {
   if (has_own_times(graph))
     throw InputError(
         fmt::format("graph '{}': has explicit times, which no measurement changes; required a graph whose ops "
                     "have flops and bytes",
                     graph.title()));
-  ++run_count_;
+}
+
+void Calibration::add(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+  const Graph& graph = problem.graph();
+  check(graph);
   links_ = problem.rules().links;
   for (const Timeline::Execution& execution : timeline.executions) {
     const OpId op = execution.op;

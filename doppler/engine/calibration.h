@@ -26,8 +26,9 @@ class Calibration {
   // Emulated devices follow a model already; only what is added to it is looked for.
   Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
 
-  // One run. The problem must outlive the calibration. Throws InputError if the graph brings times of its own: nothing
-  // that is measured changes them.
+  // Throws InputError if the graph brings times of its own: nothing that is measured changes them.
+  static void check(const Graph& graph);
+  // One run of a graph that passes the check. The problem must outlive the calibration.
   void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
   // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
@@ -43,7 +44,7 @@ class Calibration {
   };
   std::vector<Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
-  std::size_t runs() const { return run_count_; }
+  bool empty() const { return runs_.empty(); }
   double stretch() const;  // of machine()
 
  private:
@@ -76,7 +77,6 @@ class Calibration {
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
   std::vector<Runs> runs_;
-  std::size_t run_count_ = 0;
 };
 
 }  // namespace doppler

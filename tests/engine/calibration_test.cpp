@@ -88,19 +88,25 @@ TEST(ACalibration, WhereReceiversCopyCountsTheCopyAlone) {
   EXPECT_NEAR(found.link(0, 1).bytes_per_second, 1e9, 1);
 }
 
-TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
-  const World world;
-  const Costs costs(world.graph, world.truth);
-  const Problem problem(costs, {});
-  // Reality: every op takes 50 µs and every transfer 30 µs longer than modelled.
-  std::vector<Device> slow{world.truth.device(0), world.truth.device(1)};
-  for (Device& device : slow) device.overhead = 5e-5;
-  const Machine reality("reality", slow, std::vector<Link>(4, Link{1.3e-4, 1e9, 1, 1}));
-  const Costs real_costs(world.graph, reality);
-  const Problem real_problem(real_costs, {});
-  Calibration calibration(world.truth, true);
+// Emulated devices on which every op takes 50 µs and every transfer 30 µs longer than modelled.
+struct SlowWorld : World {
+  static Machine slowed(const Machine& truth) {
+    std::vector<Device> slow{truth.device(0), truth.device(1)};
+    for (Device& device : slow) device.overhead = 5e-5;
+    return Machine("reality", slow, std::vector<Link>(4, Link{1.3e-4, 1e9, 1, 1}));
+  }
+  Timeline run() const { return Simulator(real_problem).simulate(placement); }
+
   const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
-  calibration.add(problem, placement, Simulator(real_problem).simulate(placement));
+  const Machine reality = slowed(truth);
+  const Costs costs{graph, truth}, real_costs{graph, reality};
+  const Problem problem{costs, {}}, real_problem{real_costs, {}};
+};
+
+TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
+  const SlowWorld world;
+  Calibration calibration(world.truth, true);
+  calibration.add(world.problem, world.placement, world.run());
   const Machine found = calibration.machine("found");
   EXPECT_NEAR(found.device(0).overhead, 5e-5, kRounding);
   EXPECT_NEAR(found.link(0, 1).latency, 1.3e-4, kRounding);
@@ -123,23 +129,14 @@ TEST(ACalibration, IsStretchedByWhatNoOpAndNoTransferAccountsFor) {
 }
 
 TEST(ACalibration, OfEmulatedDevicesIsStretchedToo) {
-  // Ops and transfers take 50 and 30 µs longer than modelled, and whole runs somewhat longer still.
-  const World world;
-  const Costs costs(world.graph, world.truth);
-  const Problem problem(costs, {});
-  std::vector<Device> slow{world.truth.device(0), world.truth.device(1)};
-  for (Device& device : slow) device.overhead = 5e-5;
-  const Machine reality("reality", slow, std::vector<Link>(4, Link{1.3e-4, 1e9, 1, 1}));
-  const Costs real_costs(world.graph, reality);
-  const Problem real_problem(real_costs, {});
+  const SlowWorld world;
   Calibration calibration(world.truth, true);
-  const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
-  Timeline timeline = Simulator(real_problem).simulate(placement);
-  timeline.makespan += 2e-4;
-  calibration.add(problem, placement, timeline);
+  Timeline timeline = world.run();
+  timeline.makespan += 2e-4;  // that no op and no transfer took
+  calibration.add(world.problem, world.placement, timeline);
   const Machine found = calibration.machine("found");
   const Costs found_costs(world.graph, found);
-  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
+  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(world.placement), timeline.makespan, kRounding);
   EXPECT_GT(calibration.stretch(), 1);
 }
 

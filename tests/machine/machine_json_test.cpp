@@ -39,7 +39,8 @@ TEST(AMachineFile, RefusesALinkModelThatDoesNotExist) {
     parse_machine("m.json", text);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\" or \"receiver\"");
+    EXPECT_STREQ(error.what(),
+                 "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\" or \"receiver\"");
   }
 }
 

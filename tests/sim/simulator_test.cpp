@@ -126,14 +126,20 @@ TEST(ASimulator, TakesAnyPermutationAsAnOrder) {
   }
 }
 
+Rules receiver_rules() {
+  Rules rules;
+  rules.links = Links::receiver;
+  return rules;
+}
+
+// For a receiver on device 1: two results of 4 s from ops 0 and 1 (1 s each) to ops 2 and 3, and ops 4 (3 s) and 5 (10 s).
+Graph work_for_a_receiver() { return graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}}); }
+
 TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
   // Ops 0 and 1 (1 s each) on device 0 send tensors of 4 s to ops 2 and 3 (1 s) on device 1, which runs op 4 until 3 and
   // has op 5 (10 s) ready all the time. The copies are asked for at 1 and 2, begin when op 4 ends and go before the ready
   // op: 3-7 and 7-11. Then by ready time: op 5 (ready at 0) 11-21, op 2 (at 7) 21-22, op 3 (at 11) 22-23.
-  const Graph graph = graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}});
-  Rules rules;
-  rules.links = Links::receiver;
-  const World world(graph, uniform_machine(2), rules);
+  const World world(work_for_a_receiver(), uniform_machine(2), receiver_rules());
   const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
   ASSERT_EQ(timeline.transfers.size(), 2u);
   EXPECT_EQ(timeline.transfers[0].queued, 1);
@@ -147,13 +153,10 @@ TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
 }
 
 TEST(ASimulator, FollowsACriticalChainThroughACopyInTheWay) {
-  // Device 1 copies op 0's result from 1 to 5, which op 2 (ready at 0, 1 s) has to wait for; op 1 (1 s) needs it: 5-6, 6-7
-  // by ready time. The chain: 1 after 2, 2 after the copy of 0's result.
-  Rules rules;
-  rules.links = Links::receiver;
-  const World world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), rules);
+  // Ops 0 (device 0) and 3 (device 1) end at 1. Device 1 copies op 0's result, 1-5, before op 2, which is ready at 1 and
+  // runs 5-6; op 1 needs the result, is ready at 5 and runs 6-7. The chain: 1 after 2, 2 after the copy of 0's result.
+  const World world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), receiver_rules());
   const Placement placement = on({0, 1, 1, 1});
-  // Op 3 (1 s, device 1) ends at 1, as op 0 does: the copy goes before op 2.
   ASSERT_EQ(run_of(world.simulate(placement), 2).start, 5);
   std::vector<OpId> chain;
   Simulator(world.problem).critical_chain(placement.device_of_op, {}, chain);
@@ -164,14 +167,11 @@ TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
   // As above with two slots on each device: ops 4 and 5 take those of device 1 at 0; the copies are made in the slot that
   // op 4 leaves, 3-7 and 7-11, then ops 2 and 3 there: op 2 (ready at 7) 11-12; op 5 has left the other at 10, so op 2
   // begins there at 10 and op 3 at 11.
-  const Graph graph = graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}});
   Device two_slots = uniform_machine(1).device(0);
   two_slots.slots = 2;
   Device other = two_slots;
   other.name = "other";
-  Rules rules;
-  rules.links = Links::receiver;
-  const World world(graph, Machine("m", {two_slots, other}, std::vector<Link>(4)), rules);
+  const World world(work_for_a_receiver(), Machine("m", {two_slots, other}, std::vector<Link>(4)), receiver_rules());
   const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(run_of(timeline, 2).start, 10);
   EXPECT_EQ(run_of(timeline, 3).start, 11);
@@ -180,8 +180,7 @@ TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
 
 TEST(ASimulator, CopiesOneAfterTheOtherBetweenSuperstepsWhereReceiversDo) {
   // Level 0 ends at 1; device 1 copies 1-5 from device 0 and 5-9 from device 2; level 1 runs 9-10 and 10-11.
-  Rules rules;
-  rules.links = Links::receiver;
+  Rules rules = receiver_rules();
   rules.bulk_synchronous = true;
   const World world(graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}}), uniform_machine(3), rules);
   EXPECT_EQ(world.simulate(on({0, 2, 1, 1})).makespan, 11);
