@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -25,13 +26,14 @@ struct ValidateOptions : Options {
   RigOptions rig;
   PolicyOptions policy;
   std::size_t placements = 60;
-  unsigned repeat = 15, warmup = 1;
+  unsigned repeat = 30, warmup = 1;
   bool calibrate = false;
 };
 
 struct Sample {
   std::string origin;
   Seconds simulated, measured;
+  std::vector<Seconds> times;  // what `measured` is made of
 };
 
 // How well the simulator predicts one graph.
@@ -41,7 +43,20 @@ struct Validity {
   double pearson = 0, spearman = 0;
   double error = 0;  // mean of |simulated / measured - 1|
   double bias = 0;   // mean of simulated / measured - 1
+  // Spearman of every other run against the rest: how well the box predicts itself. None if there are too few runs.
+  std::optional<double> repeatability = std::nullopt;
 };
+
+// Of every other run, from the first or from the second. None if a placement has only one run.
+std::optional<std::vector<Seconds>> measured_in_half(const std::vector<Sample>& samples, std::size_t first) {
+  std::vector<std::vector<Seconds>> half;
+  for (const Sample& sample : samples) {
+    std::vector<Seconds>& times = half.emplace_back();
+    for (std::size_t i = first; i < sample.times.size(); i += 2) times.push_back(sample.times[i]);
+    if (times.empty()) return std::nullopt;
+  }
+  return steady_medians(half);
+}
 
 Validity judge(std::string graph, std::vector<Sample> samples) {
   Validity result{std::move(graph), std::move(samples)};
@@ -55,6 +70,8 @@ Validity judge(std::string graph, std::vector<Sample> samples) {
   }
   result.pearson = pearson(simulated, measured);
   result.spearman = spearman(simulated, measured);
+  const auto even = measured_in_half(result.samples, 0), odd = measured_in_half(result.samples, 1);
+  if (even && odd) result.repeatability = spearman(*even, *odd);
   return result;
 }
 
@@ -114,11 +131,12 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
     times.push_back(turns[i].times);
   }
   if (ran.size() < 2) return {path, {}};
-  const std::vector<Seconds> measured = polished_rows(times);
+  const std::vector<Seconds> measured = steady_medians(times);
   const std::vector<Seconds> predicted =
       predict(study, options.calibrate ? calibration.machine("calibrated") : study.machine(), turns);
   std::vector<Sample> samples;
-  for (std::size_t i = 0; i < ran.size(); ++i) samples.push_back({origins[ran[i]], predicted[ran[i]], measured[i]});
+  for (std::size_t i = 0; i < ran.size(); ++i)
+    samples.push_back({origins[ran[i]], predicted[ran[i]], measured[i], std::move(times[i])});
   return judge(path, std::move(samples));
 }
 
@@ -127,6 +145,7 @@ std::string describe(const std::vector<Validity>& results) {
                {"placements"},
                {"Pearson"},
                {"Spearman"},
+               {"repeatable"},
                {"mean error"},
                {"bias"},
                {"fastest"},
@@ -135,9 +154,10 @@ std::string describe(const std::vector<Validity>& results) {
     std::vector<double> measured;
     for (const Sample& sample : result.samples) measured.push_back(sample.measured);
     table.add_row({result.graph, fmt::to_string(result.samples.size()), fmt::format("{:.3f}", result.pearson),
-                   fmt::format("{:.3f}", result.spearman), fmt::format("{:.1f} %", 100 * result.error),
-                   fmt::format("{:+.1f} %", 100 * result.bias), format_seconds(quantile(measured, 0)),
-                   format_seconds(quantile(measured, 1))});
+                   fmt::format("{:.3f}", result.spearman),
+                   result.repeatability ? fmt::format("{:.3f}", *result.repeatability) : "-",
+                   fmt::format("{:.1f} %", 100 * result.error), fmt::format("{:+.1f} %", 100 * result.bias),
+                   format_seconds(quantile(measured, 0)), format_seconds(quantile(measured, 1))});
   }
   return table.text();
 }
@@ -150,9 +170,12 @@ std::string to_json(const std::vector<Validity>& results) {
                                   {"spearman", result.spearman},
                                   {"mean_error", result.error},
                                   {"bias", result.bias}};
+    if (result.repeatability) row["repeatability"] = *result.repeatability;
     for (const Sample& sample : result.samples)
-      row["samples"].push_back(
-          {{"origin", sample.origin}, {"simulated", sample.simulated}, {"measured", sample.measured}});
+      row["samples"].push_back({{"origin", sample.origin},
+                                {"simulated", sample.simulated},
+                                {"measured", sample.measured},
+                                {"times", sample.times}});
     file["results"].push_back(std::move(row));
   }
   return file.dump(2) + "\n";

@@ -43,30 +43,15 @@ double trimmed_mean(std::vector<double> values, double share) {
          static_cast<double>(values.size() - 2 * static_cast<std::size_t>(cut));
 }
 
-std::vector<double> polished_rows(const std::vector<std::vector<double>>& rows) {
-  constexpr int kRounds = 10;
-  std::size_t columns = 0;
-  std::vector<double> typical;
+std::vector<double> steady_medians(const std::vector<std::vector<double>>& rows) {
+  std::vector<double> result, delays;
   for (const std::vector<double>& row : rows) {
-    columns = std::max(columns, row.size());
-    typical.push_back(median(row));
+    result.push_back(quantile(row, 0.1));
+    delays.push_back(median(row) / result.back());
   }
-  std::vector<double> factor(columns);
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      std::vector<double> ratios;
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        if (column < rows[i].size()) ratios.push_back(rows[i][column] / typical[i]);
-      factor[column] = median(std::move(ratios));
-    }
-    const double usual = median(factor);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<double> row = rows[i];
-      for (std::size_t column = 0; column < row.size(); ++column) row[column] *= usual / factor[column];
-      typical[i] = median(std::move(row));
-    }
-  }
-  return typical;
+  const double usual = median(std::move(delays));
+  for (double& value : result) value *= usual;
+  return result;
 }
 
 double pearson(std::span<const double> x, std::span<const double> y) {

@@ -12,10 +12,10 @@ double quantile(std::vector<double> values, double q);
 // The mean without the smallest and the largest `share` of the values, 0 <= share < 0.5.
 double trimmed_mean(std::vector<double> values, double share);
 
-// What is typical of each row of a table whose columns have factors of their own, such as repeated timings on a box that
-// is slow for a while: Tukey's median polish, with products instead of sums and a median column of factor 1. All values
-// are positive; rows may end early, but none is empty.
-std::vector<double> polished_rows(const std::vector<std::vector<double>>& rows);
+// Of each row, its repeated timings on a box that others delay now and then: what its median would be if they delayed
+// all rows alike. Delays hardly touch the lower decile; times the ratio of median to lower decile that is usual among the
+// rows. All values are positive, no row is empty.
+std::vector<double> steady_medians(const std::vector<std::vector<double>>& rows);
 
 // Correlation of two samples of one length, at least two; 0 if one of them is constant.
 double pearson(std::span<const double> x, std::span<const double> y);

@@ -123,16 +123,18 @@ bool Worker::has_mail() const {
 }
 
 void Worker::receive() {
-  bool looked = false;  // at the clock: what arrives did so after the last op ended
-  const auto arrived = [&](std::uint32_t id) {
-    if (!looked) now_ = run_.now();
-    looked = true;
-    ++received_;
-    for (const Routes::Consumer consumer : run_.routes.consumers(run_.routes.transfer(id))) arrive(consumer);
+  const auto empty = [this](MessageLog& log) {
+    bool looked = false;  // at the clock: once per log, because another log's mail may have been sent since
+    log.receive([&](std::uint32_t id) {
+      if (!looked) now_ = run_.now();
+      looked = true;
+      ++received_;
+      for (const Routes::Consumer consumer : run_.routes.consumers(run_.routes.transfer(id))) arrive(consumer);
+    });
   };
   for (DeviceId src = 0; src < run_.devices; ++src)
-    if (src != device_) run_.direct(src, device_).receive(arrived);
-  run_.arrival_logs[device_].receive(arrived);
+    if (src != device_) empty(run_.direct(src, device_));
+  empty(run_.arrival_logs[device_]);
 }
 
 void Worker::arrive(Routes::Consumer consumer) {

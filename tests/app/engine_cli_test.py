@@ -66,6 +66,8 @@ class EngineTest(CommandCase):
         for sample in result["samples"]:
             self.assertGreater(sample["simulated"], 0)
             self.assertGreater(sample["measured"], 0)
+            self.assertEqual(len(sample["times"]), 3)
+        self.assertLessEqual(abs(result["repeatability"]), 1)
 
     def test_the_machine_says_how_tensors_move_unless_the_user_does(self):
         box = self.directory / "box.json"
