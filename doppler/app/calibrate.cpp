@@ -109,6 +109,7 @@ std::string describe(const Calibration& calibration, const Machine& base, const 
     text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers), {}\n", format_seconds(machine.link(0, 1).latency),
                         machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers(),
                         to_string(machine.link_model()));
+  text += fmt::format("the time of an op varies by {:.1f} % (sigma)\n", 100 * calibration.jitter());
   return text +
          fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",
                      calibration.stretch());

@@ -30,7 +30,7 @@ void run_simulate(const SimulateOptions& options) {
     write_file_atomically(options.trace, timeline_to_trace(timeline, study.graph(), study.machine()));
   if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(study.graph(), placement.device_of_op));
   write_json_if_asked(options, simulation_to_json(outcome, timeline, study.graph(), study.machine()));
-  print_text(options, describe_run(study, outcome, timeline));
+  print_text(options, describe_run(study, outcome, placement, timeline));
   if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
 }
 

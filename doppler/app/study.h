@@ -48,6 +48,7 @@ std::string show_gap(const Outcome& outcome);
 std::string describe_overflow(const Study& study, const Timeline::Overflow& overflow);
 
 // The end of what `place` and `simulate` print: makespan, bound, gap, transfers, devices.
-std::string describe_run(const Study& study, const Outcome& outcome, const Timeline& timeline);
+std::string describe_run(const Study& study, const Outcome& outcome, const Placement& placement,
+                         const Timeline& timeline);
 
 }  // namespace doppler

@@ -15,7 +15,7 @@
 #include "doppler/engine/calibration.h"
 #include "doppler/report/plot.h"
 #include "doppler/report/table.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/sim/varied_simulator.h"
 
 namespace doppler {
 namespace {
@@ -100,10 +100,7 @@ void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, st
 // How the simulator of `machine` sees them.
 std::vector<Seconds> predict(const Study& study, const Machine& machine, const std::vector<Turn>& turns) {
   const Costs costs(study.graph(), machine);
-  Rules rules = study.problem().rules();
-  rules.noise = 0;  // a draw that no run repeats
-  const Problem problem(costs, rules);
-  Simulator simulator(problem);
+  VariedSimulator simulator(Problem(costs, study.problem().rules()));
   std::vector<Seconds> predicted;
   for (const Turn& turn : turns) predicted.push_back(simulator.makespan(turn.placement));
   return predicted;

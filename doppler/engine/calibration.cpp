@@ -6,7 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/sim/varied_simulator.h"
 
 namespace doppler {
 namespace {
@@ -109,6 +109,19 @@ Machine Calibration::machine(const std::string& name) const {
   return stretched(name, excess, fitted_stretch(excess));
 }
 
+// A device's time is that of its long ops, so they count by their time. From quantiles, which a few interruptions of
+// many times an op's time do not change.
+double Calibration::jitter() const {
+  constexpr double kSigmas = 2 * 1.2816;  // of a normal distribution, between its 10 % and its 90 % quantile
+  double all = 0, varying = 0;
+  for (const auto& [shape, times] : ops_) {
+    const double count = static_cast<double>(times.size());
+    all += count * median(times);
+    varying += count * (quantile(times, 0.9) - quantile(times, 0.1)) / kSigmas;
+  }
+  return all > 0 ? std::min(varying / all, kMostJitter) : 0;
+}
+
 double Calibration::stretch() const { return fitted_stretch(found_excess()); }
 
 Calibration::Excess Calibration::found_excess() const {
@@ -120,16 +133,13 @@ double Calibration::predicted_over_measured(const Machine& machine) const {
   std::vector<double> ratios;
   const Problem* of = nullptr;
   std::optional<Costs> costs;
-  std::optional<Problem> problem;
-  std::optional<Simulator> simulator;
+  std::optional<VariedSimulator> simulator;
   for (const Runs& runs : runs_) {
     if (runs.problem != of) {  // those of one graph follow one another
       of = runs.problem;
       simulator.reset();
       costs.emplace(of->graph(), machine);
-      Rules rules = of->rules();
-      rules.noise = 0;  // a draw that no run repeats
-      simulator.emplace(problem.emplace(*costs, rules));
+      simulator.emplace(Problem(*costs, of->rules()));
     }
     ratios.push_back(simulator->makespan(runs.placement) / median(runs.makespans));
   }
@@ -177,7 +187,7 @@ Machine Calibration::stretched(const std::string& name, const Excess& excess, do
       if (!emulated_) link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
     }
   }
-  return Machine(name, std::move(devices), std::move(links), links_);
+  return Machine(name, std::move(devices), std::move(links), links_, jitter());
 }
 
 void Calibration::describe_ops(Device& device, double stretch) const {

@@ -20,7 +20,8 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 //
 // Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
 // filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
-// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too.
+// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. How much an
+// op's time varies (Machine::jitter) belongs to the prediction.
 class Calibration {
  public:
   // Emulated devices follow a model already; only what is added to it is looked for.
@@ -46,6 +47,7 @@ class Calibration {
   std::size_t transfers() const { return transfers_.size(); }
   bool empty() const { return runs_.empty(); }
   double stretch() const;  // of machine()
+  double jitter() const;   // of machine()
 
  private:
   using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written

@@ -1,13 +1,10 @@
 #include "doppler/learn/corrected_search.h"
 
-#include <memory>
-
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
-#include "doppler/base/statistics.h"
 #include "doppler/place/anneal.h"
 #include "doppler/place/heft.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/sim/varied_simulator.h"
 
 namespace doppler {
 namespace {
@@ -20,34 +17,8 @@ std::vector<Pin> pins_of(const Problem& problem) {
   return pins;
 }
 
-Rules with_noise(Rules rules, double noise, std::uint64_t seed) {
-  rules.noise = noise;
-  rules.seed = seed;
-  return rules;
-}
-
-// What placements take in the corrected simulator if times vary a little, as they do: the median over a few draws, the
-// same for all. A search optimises exact times and may end with a placement that falls apart when they are not.
-class VariedSimulator {
- public:
-  VariedSimulator(const Costs& costs, const Rules& rules, const std::vector<Pin>& pins) {
-    for (std::uint64_t draw = 0; draw < kDraws; ++draw) {
-      problems_.push_back(std::make_unique<Problem>(costs, with_noise(rules, kNoise, draw), pins));
-      simulators_.emplace_back(*problems_.back());
-    }
-  }
-  Seconds makespan(const Placement& placement) {
-    std::vector<Seconds> times;
-    for (Simulator& simulator : simulators_) times.push_back(simulator.makespan(placement));
-    return median(std::move(times));
-  }
-
- private:
-  static constexpr std::uint64_t kDraws = 9;
-  static constexpr double kNoise = 0.1;  // sigma of every op and transfer
-  std::vector<std::unique_ptr<Problem>> problems_;
-  std::vector<Simulator> simulators_;
-};
+// What is expected of a machine that does not say how much its times vary.
+constexpr double kUsualJitter = 0.1;
 
 std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
                                        MethodOptions method) {
@@ -79,8 +50,10 @@ Suggestion search_corrected(const DeviceRatios& ratios, const Problem& problem, 
   const Machine machine = ratios.corrected();
   const Costs costs(problem.graph(), machine);
   const std::vector<Pin> pins = pins_of(problem);
-  const Problem corrected(costs, with_noise(problem.rules(), 0, problem.rules().seed), pins);
-  VariedSimulator simulator(costs, problem.rules(), pins);
+  Rules rules = problem.rules();
+  rules.noise = 0;  // a search wants one answer per placement
+  const Problem corrected(costs, rules, pins);
+  VariedSimulator simulator(corrected, machine.jitter() > 0 ? machine.jitter() : kUsualJitter);
   const Seconds before = simulator.makespan(incumbent);
   Suggestion best{incumbent, before, before};
   for (Placement& candidate : find_candidates(corrected, incumbent, policy, options)) {

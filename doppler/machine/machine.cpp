@@ -100,9 +100,15 @@ Links parse_links(std::string_view text) {
   return parse_enum(text, "links", std::array{Links::free, Links::channels, Links::receiver});
 }
 
-Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model)
-    : name_(std::move(name)), devices_(std::move(devices)), links_(std::move(links)), link_model_(model) {
+Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model, double jitter)
+    : name_(std::move(name)),
+      devices_(std::move(devices)),
+      links_(std::move(links)),
+      link_model_(model),
+      jitter_(jitter) {
   const std::string where = fmt::format("machine '{}'", name_);
+  if (!(jitter >= 0 && jitter <= kMostJitter))
+    throw InputError(fmt::format("{}: jitter: found {}; required between 0 and {}", where, jitter, kMostJitter));
   if (devices_.empty() || devices_.size() > kMostDevices)
     throw InputError(fmt::format("{}: {} devices; required 1 to {}", where, devices_.size(), kMostDevices));
   DOPPLER_CHECK(links_.size() == devices_.size() * devices_.size(), "{} links for {} devices", links_.size(),

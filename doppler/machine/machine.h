@@ -70,13 +70,16 @@ class Machine {
   // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError unless names are unique,
   // there are 1 to kMostDevices devices, slots and channels are at least 1, and every number is finite and
   // not negative.
-  Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model = Links::free);
+  Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model = Links::free,
+          double jitter = 0);
 
   const std::string& name() const { return name_; }
   DeviceId device_count() const { return static_cast<DeviceId>(devices_.size()); }
   const Device& device(DeviceId id) const { return devices_[id]; }
   const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
   Links link_model() const { return link_model_; }  // by which rule it is simulated unless somebody asks for another
+  // How much the time of one op varies: the sigma of a factor with mean 1. Measured by calibration.
+  double jitter() const { return jitter_; }
   DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
 
  private:
@@ -84,7 +87,11 @@ class Machine {
   std::vector<Device> devices_;
   std::vector<Link> links_;
   Links link_model_;
+  double jitter_;
 };
+
+// More jitter than this is refused: no time would mean anything.
+inline constexpr double kMostJitter = 3;
 
 // More devices than this are refused: links are stored per pair.
 inline constexpr DeviceId kMostDevices = 1024;

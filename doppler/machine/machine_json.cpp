@@ -223,7 +223,7 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
     fields.fail("format", fmt::format("\"{}\"", kFormat));
   if (fields.find("version") == nullptr || *fields.find("version") != kVersion)
     fields.fail("version", fmt::to_string(kVersion));
-  fields.refuse_other_keys({"format", "version", "name", "devices", "links"});
+  fields.refuse_other_keys({"format", "version", "name", "jitter", "devices", "links"});
   std::vector<Device> devices;
   const Json& entries = array(fields, "devices");
   for (std::size_t i = 0; i < entries.size() && devices.size() <= kMostDevices; ++i)
@@ -231,7 +231,8 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
   std::vector<Link> links = parse_links(where + ": links", fields.find("links"), devices);
   const Links model = parse_link_model(where + ": links", fields.find("links"));
   try {
-    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model);
+    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model,
+                   fields.number_or("jitter", 0));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   }
@@ -239,6 +240,7 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
 
 std::string machine_to_json(const Machine& machine) {
   ordered_json file = {{"format", kFormat}, {"version", kVersion}, {"name", machine.name()}};
+  if (machine.jitter() > 0) file["jitter"] = machine.jitter();
   auto& devices = file["devices"] = ordered_json::array();
   for (DeviceId id = 0; id < machine.device_count(); ++id) devices.push_back(device_json(machine.device(id)));
   const Link usual = most_common_link(machine);

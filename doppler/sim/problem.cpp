@@ -14,8 +14,8 @@ namespace doppler {
 namespace {
 
 void check_rules(const Rules& rules, const Machine& machine) {
-  if (!(rules.noise >= 0 && rules.noise <= 3))
-    throw InputError(fmt::format("noise: found {}; required between 0 and 3", rules.noise));
+  if (!(rules.noise >= 0 && rules.noise <= kMostJitter))
+    throw InputError(fmt::format("noise: found {}; required between 0 and {}", rules.noise, kMostJitter));
   if (rules.ties != Ties::published) return;
   if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous || rules.noise > 0)
     throw InputError("ties: found 'published' with other rules; required discipline 'fifo', links 'free', no noise");

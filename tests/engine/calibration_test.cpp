@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
+#include "doppler/base/rng.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {
@@ -126,6 +127,25 @@ TEST(ACalibration, IsStretchedByWhatNoOpAndNoTransferAccountsFor) {
   const Machine found = calibration.machine("found");
   const Costs found_costs(world.graph, found);
   EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
+}
+
+TEST(ACalibration, FindsHowMuchTimesVary) {
+  const World world;
+  const Costs costs(world.graph, world.truth);
+  Calibration calibration(world.guess, false);
+  const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
+  const Problem exact(costs, {});
+  Simulator simulator(exact);
+  Rng rng(1);
+  for (int run = 0; run < 400; ++run) {
+    Timeline timeline = simulator.simulate(placement);
+    for (Timeline::Execution& execution : timeline.executions)
+      execution.end = execution.start + (execution.end - execution.start) * (1 + 0.1 * rng.normal());
+    timeline.executions[0].end += run % 50 == 0 ? 1 : 0;  // something else had the core for long
+    calibration.add(exact, placement, timeline);
+  }
+  EXPECT_NEAR(calibration.jitter(), 0.1, 0.01);
+  EXPECT_EQ(calibration.machine("found").jitter(), calibration.jitter());
 }
 
 TEST(ACalibration, OfEmulatedDevicesIsStretchedToo) {

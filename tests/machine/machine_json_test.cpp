@@ -13,6 +13,7 @@ namespace {
 void expect_equal(const Machine& a, const Machine& b) {
   EXPECT_EQ(a.name(), b.name());
   EXPECT_EQ(a.link_model(), b.link_model());
+  EXPECT_EQ(a.jitter(), b.jitter());
   ASSERT_EQ(a.device_count(), b.device_count());
   for (DeviceId src = 0; src < a.device_count(); ++src) {
     EXPECT_EQ(a.device(src), b.device(src));
@@ -28,7 +29,7 @@ TEST(AMachineFile, ReadsBackWhatWasWritten) {
   }
   expect_equal(parse_machine("test", machine_to_json(uniform_machine(1, 5))), uniform_machine(1, 5));
   const Machine p100s = load_machine("p100x4");
-  const Machine copies("copies", {p100s.device(0), p100s.device(1)}, std::vector<Link>(4), Links::receiver);
+  const Machine copies("copies", {p100s.device(0), p100s.device(1)}, std::vector<Link>(4), Links::receiver, 0.125);
   expect_equal(parse_machine("test", machine_to_json(copies)), copies);
 }
 
@@ -41,6 +42,17 @@ TEST(AMachineFile, RefusesALinkModelThatDoesNotExist) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
                  "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\" or \"receiver\"");
+  }
+}
+
+TEST(AMachineFile, RefusesJitterThatWouldDrownEveryTime) {
+  const std::string text = R"({"format": "doppler-machine", "version": 1, "jitter": 4,
+                               "devices": [{"name": "a", "type": "gpu"}]})";
+  try {
+    parse_machine("m.json", text);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "m.json: machine 'm.json': jitter: found 4; required between 0 and 3");
   }
 }
 
@@ -91,7 +103,7 @@ const std::map<std::string, std::string> kDefects = {
     {"two_devices_of_one_name", ": two devices are named 'gpu0'; required unique names"},
     {"two_rates_of_one_kind", ": device 'gpu0': two rates for kind '*', dtype '*'; required one"},
     {"unknown_device_key", ": devices[0]: unknown key \"flops\"; required one of 'name', 'count', "},
-    {"unknown_key", ": unknown key \"colour\"; required one of 'format', 'version', 'name', 'devices', 'links'"},
+    {"unknown_key", ": unknown key \"colour\"; required one of 'format', 'version', 'name', 'jitter', 'devices', 'links'"},
     {"unknown_link_key",
      ": links: default: unknown key \"bandwidth\"; required one of 'latency', 'bytes_per_second', "},
     {"zero_channels", ": links: default: 'channels' is 0; required a whole number, at least 1"},
