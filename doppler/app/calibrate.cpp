@@ -69,10 +69,11 @@ struct Workload {
 void observe(std::vector<std::unique_ptr<Workload>>& workloads, const CalibrateOptions& options,
              Calibration& calibration) {
   ProgressLine progress(options.quiet, "calibrate", false);
+  Rng rng(options.seed);
   try {
     for (unsigned round = 0; round <= options.repeat; ++round)
       for (const std::unique_ptr<Workload>& workload : workloads) {
-        run_round(workload->rig.engine(), workload->turns, [&](const Turn& turn, Seconds) {
+        run_round(workload->rig.engine(), workload->turns, rng, [&](const Turn& turn, Seconds) {
           if (round > 0)  // the first is for buffers and caches
             calibration.add(workload->study.problem(), turn.placement, workload->rig.engine().timeline());
         });
@@ -87,11 +88,14 @@ void observe(std::vector<std::unique_ptr<Workload>>& workloads, const CalibrateO
 }
 
 std::string describe(const Calibration& calibration, const Machine& base, const Machine& machine, bool emulated) {
+  const std::string jitter = fmt::format("times vary by {:.1f} % within a run\n", 100 * calibration.jitter());
   if (emulated) {
     const Seconds op = machine.device(0).overhead - base.device(0).overhead;
-    if (machine.device_count() == 1) return fmt::format("ops take {} longer than modelled\n", format_seconds(op));
+    if (machine.device_count() == 1)
+      return fmt::format("ops take {} longer than modelled\n", format_seconds(op)) + jitter;
     return fmt::format("ops take {} and transfers {} longer than modelled\n", format_seconds(op),
-                       format_seconds(machine.link(0, 1).latency - base.link(0, 1).latency));
+                       format_seconds(machine.link(0, 1).latency - base.link(0, 1).latency)) +
+           jitter;
   }
   Table table({{"kind", Table::Align::left},
                {"dtype", Table::Align::left},
@@ -99,18 +103,19 @@ std::string describe(const Calibration& calibration, const Machine& base, const 
                {"runs"},
                {"GFLOP/s"},
                {"GB/s"},
-               {"spread"}});
+               {"spread"},
+               {"beside others"}});
   for (const Calibration::Kind& kind : calibration.kinds())
     table.add_row({kind.kind, kind.dtype, fmt::to_string(kind.shapes), fmt::to_string(kind.samples),
                    fmt::format("{:.2f}", kind.flops_per_second / 1e9),
-                   fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread)});
+                   fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread),
+                   kind.interference ? fmt::format("{:+.0f} %", 100 * (*kind.interference - 1)) : "-"});
   std::string text = table.text();
   if (machine.device_count() > 1)
     text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers), {}\n", format_seconds(machine.link(0, 1).latency),
                         machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers(),
                         to_string(machine.link_model()));
-  text += fmt::format("the time of an op varies by {:.1f} % (sigma)\n", 100 * calibration.jitter());
-  return text +
+  return text + jitter +
          fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",
                      calibration.stretch());
 }

@@ -47,8 +47,7 @@ Result search(const Study& study, const PlaceOptions& options, const Method& met
   return place(study.problem(), method, method_options, bound);
 }
 
-std::string describe(const Study& study, const Outcome& outcome, const Placement& placement, const Timeline& timeline,
-                     Seconds single) {
+std::string describe(const Study& study, const Outcome& outcome, const Timeline& timeline, Seconds single) {
   const Provenance& made = outcome.made;
   std::string text = fmt::format("graph        {}, {} ops, {} edges\n", study.path(), study.graph().op_count(),
                                  study.graph().edge_count());
@@ -59,7 +58,7 @@ std::string describe(const Study& study, const Outcome& outcome, const Placement
   if (single > 0 && made.makespan > 0)
     text += fmt::format("speed-up     {:.2f} over the best single device ({})\n", single / made.makespan,
                         study.show_time(single));
-  return text + describe_run(study, outcome, placement, timeline);
+  return text + describe_run(study, outcome, timeline);
 }
 
 void run_place(const PlaceOptions& options) {
@@ -80,6 +79,7 @@ void run_place(const PlaceOptions& options) {
   if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
 
   Outcome outcome = outcome_of(study, options, result);
+  outcome.expected = expected_on_machine(study, result.placement);
   if (!options.policy.train.empty()) outcome.made.budget = options.policy.train + " of training";
   const Seconds single = best_single_device(study.problem());
   if (!options.output.empty())
@@ -89,7 +89,7 @@ void run_place(const PlaceOptions& options) {
                                                                  result.placement, study.machine()));
   write_json_if_asked(
       options, place_result_to_json(outcome, timeline, study.graph(), study.machine(), result.placement, single));
-  if (options.output != "-") print_text(options, describe(study, outcome, result.placement, timeline, single));
+  if (options.output != "-") print_text(options, describe(study, outcome, timeline, single));
   if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
 }
 

@@ -1,5 +1,7 @@
 #include "doppler/app/rig.h"
 
+#include <numeric>
+
 #include "doppler/app/console.h"
 #include "doppler/app/varied_placements.h"
 #include "doppler/base/error.h"
@@ -153,8 +155,14 @@ std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std:
   return turns;
 }
 
-void run_round(Engine& engine, std::vector<Turn>& turns, const std::function<void(Turn&, Seconds)>& measured) {
-  for (Turn& turn : turns) {
+void run_round(Engine& engine, std::vector<Turn>& turns, Rng& rng,
+               const std::function<void(Turn&, Seconds)>& measured) {
+  std::vector<std::size_t> order(turns.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t left = order.size(); left > 1; --left)
+    std::swap(order[left - 1], order[rng.below(static_cast<std::uint32_t>(left))]);
+  for (const std::size_t next : order) {
+    Turn& turn = turns[next];
     if (!turn.fits) continue;
     try {
       measured(turn, engine.run(turn.placement));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doppler/app/study.h"
+#include "doppler/base/rng.h"
 #include "doppler/engine/emulated_kernels.h"
 #include "doppler/engine/engine.h"
 #include "doppler/engine/program_kernels.h"
@@ -63,8 +64,9 @@ struct Turn {
 // Placements at random to calibrate with: every device computes and every link is used. Others than those of validate.
 // Throws InputError if the graph cannot be calibrated with.
 std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed);
-// Runs each once; `measured` is told after each run. Throws RunCancelled.
-void run_round(Engine& engine, std::vector<Turn>& turns, const std::function<void(Turn&, Seconds)>& measured);
+// Runs each once, in an order drawn anew, so that none always runs after the same other one and in the caches it leaves;
+// `measured` is told after each run. Throws RunCancelled.
+void run_round(Engine& engine, std::vector<Turn>& turns, Rng& rng, const std::function<void(Turn&, Seconds)>& measured);
 
 // Makespans of `repeat` runs after `warmup` others.
 std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat);

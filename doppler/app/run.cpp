@@ -15,8 +15,8 @@
 #include "doppler/report/summary.h"
 #include "doppler/report/table.h"
 #include "doppler/report/trace.h"
+#include "doppler/sim/expected_makespan.h"
 #include "doppler/sim/time_account.h"
-#include "doppler/sim/varied_simulator.h"
 
 namespace doppler {
 namespace {
@@ -58,7 +58,7 @@ std::optional<Seconds> time_on_one_device(const Study& study, Engine& engine, co
 Measurement take_measurement(const Study& study, Engine& engine, const Placement& placement,
                              const RunOptions& options) {
   Measurement result;
-  result.predicted = VariedSimulator(study.problem()).makespan(placement);
+  result.predicted = expected_makespan(study.problem(), placement, expected_noise(study.problem()));
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
   try {
     for (unsigned i = 0; i < options.warmup + options.repeat; ++i) {

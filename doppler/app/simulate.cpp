@@ -22,6 +22,7 @@ void run_simulate(const SimulateOptions& options) {
   Outcome outcome = outcome_of(study, options, lower_bound(study.problem()));
   outcome.made.makespan = timeline.makespan;
   outcome.gap = outcome.made.lower_bound > 0 ? timeline.makespan / outcome.made.lower_bound - 1 : 0;
+  outcome.expected = expected_on_machine(study, placement);
   outcome.feasible = timeline.feasible();
   outcome.optimal =
       timeline.feasible() && study.problem().rules().noise == 0 && timeline.makespan <= outcome.made.lower_bound;
@@ -30,7 +31,7 @@ void run_simulate(const SimulateOptions& options) {
     write_file_atomically(options.trace, timeline_to_trace(timeline, study.graph(), study.machine()));
   if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(study.graph(), placement.device_of_op));
   write_json_if_asked(options, simulation_to_json(outcome, timeline, study.graph(), study.machine()));
-  print_text(options, describe_run(study, outcome, placement, timeline));
+  print_text(options, describe_run(study, outcome, timeline));
   if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
 }
 

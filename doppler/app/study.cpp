@@ -5,7 +5,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/report/summary.h"
-#include "doppler/sim/varied_simulator.h"
+#include "doppler/sim/expected_makespan.h"
 
 namespace doppler {
 namespace {
@@ -79,6 +79,12 @@ Outcome outcome_of(const Study& study, const Options& options, const Result& res
   return outcome;
 }
 
+std::optional<Seconds> expected_on_machine(const Study& study, const Placement& placement) {
+  const double jitter = study.machine().jitter();
+  if (study.problem().rules().noise > 0 || jitter == 0) return std::nullopt;
+  return expected_makespan(study.problem(), placement, jitter);
+}
+
 std::string show_gap(const Outcome& outcome) {
   if (outcome.optimal) return "0 %, proven optimal";
   return fmt::format("{:.1f} %", 100 * outcome.gap);
@@ -90,15 +96,13 @@ std::string describe_overflow(const Study& study, const Timeline::Overflow& over
                      study.machine().device(overflow.device).name, format_bytes(overflow.capacity));
 }
 
-std::string describe_run(const Study& study, const Outcome& outcome, const Placement& placement,
-                         const Timeline& timeline) {
+std::string describe_run(const Study& study, const Outcome& outcome, const Timeline& timeline) {
   const Traffic moved = traffic(timeline, study.graph());
   std::string text = fmt::format("makespan     {}{}\n", study.show_time(timeline.makespan),
                                  timeline.feasible() ? "" : "  INFEASIBLE: exceeds memory");
-  if (study.problem().rules().noise == 0 && study.machine().jitter() > 0)
+  if (outcome.expected)
     text += fmt::format("expected     {} (times vary by {:.1f} % on this machine)\n",
-                        study.show_time(VariedSimulator(study.problem()).makespan(placement)),
-                        100 * study.machine().jitter());
+                        study.show_time(*outcome.expected), 100 * study.machine().jitter());
   text += fmt::format("lower bound  {} ({}{})\n", study.show_time(outcome.made.lower_bound),
                       to_string(outcome.bound_kind), study.problem().rules().noise > 0 ? ", without noise" : "");
   text += fmt::format("gap          {}\n", show_gap(outcome));

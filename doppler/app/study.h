@@ -41,14 +41,16 @@ LoadedModel load_graph(const std::string& path, const Options& options);
 Outcome outcome_of(const Study& study, const Options& options, const LowerBound& bound);
 Outcome outcome_of(const Study& study, const Options& options, const Result& result);
 
+// The makespan to expect if times vary as the machine says; none if it says nothing, or if the rules have noise already.
+std::optional<Seconds> expected_on_machine(const Study& study, const Placement& placement);
+
 // "12.3 %", and "0 %, proven optimal" where it is.
 std::string show_gap(const Outcome& outcome);
 
 // One line that says why the run does not fit: op, device, bytes.
 std::string describe_overflow(const Study& study, const Timeline::Overflow& overflow);
 
-// The end of what `place` and `simulate` print: makespan, bound, gap, transfers, devices.
-std::string describe_run(const Study& study, const Outcome& outcome, const Placement& placement,
-                         const Timeline& timeline);
+// The end of what `place` and `simulate` print: makespan, what to expect, bound, gap, transfers, devices.
+std::string describe_run(const Study& study, const Outcome& outcome, const Timeline& timeline);
 
 }  // namespace doppler

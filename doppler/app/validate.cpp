@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -15,7 +16,7 @@
 #include "doppler/engine/calibration.h"
 #include "doppler/report/plot.h"
 #include "doppler/report/table.h"
-#include "doppler/sim/varied_simulator.h"
+#include "doppler/sim/expected_makespan.h"
 
 namespace doppler {
 namespace {
@@ -41,13 +42,14 @@ struct Validity {
   std::string graph;
   std::vector<Sample> samples;
   double pearson = 0, spearman = 0;
-  double error = 0;  // mean of |simulated / measured - 1|
-  double bias = 0;   // mean of simulated / measured - 1
-  // Spearman of every other run against the rest: how well the box predicts itself. None if there are too few runs.
+  double pearson_of_medians = 0, spearman_of_medians = 0;  // with plain medians of the runs as measured times
+  double error = 0;                                        // mean of |simulated / measured - 1|
+  double bias = 0;                                         // mean of simulated / measured - 1
+  // What Spearman would be between these measured times and others like them. None if a placement ran only once.
   std::optional<double> repeatability = std::nullopt;
 };
 
-// Of every other run, from the first or from the second. None if a placement has only one run.
+// Of runs 0, 2, 4 … (or 1, 3, 5 …) of each. None if one has no such run.
 std::optional<std::vector<Seconds>> measured_in_half(const std::vector<Sample>& samples, std::size_t first) {
   std::vector<std::vector<Seconds>> half;
   for (const Sample& sample : samples) {
@@ -58,20 +60,30 @@ std::optional<std::vector<Seconds>> measured_in_half(const std::vector<Sample>& 
   return steady_medians(half);
 }
 
+// One half of the runs against the other; twice as many runs agree better, as Spearman and Brown say (1910).
+std::optional<double> repeatability(const std::vector<Sample>& samples) {
+  const auto even = measured_in_half(samples, 0), odd = measured_in_half(samples, 1);
+  if (!even || !odd) return std::nullopt;
+  const double halves = std::max(0.0, spearman(*even, *odd));
+  return 2 * halves / (1 + halves);
+}
+
 Validity judge(std::string graph, std::vector<Sample> samples) {
   Validity result{std::move(graph), std::move(samples)};
-  std::vector<double> simulated, measured;
+  std::vector<double> simulated, measured, medians;
   for (const Sample& sample : result.samples) {
     simulated.push_back(sample.simulated);
     measured.push_back(sample.measured);
+    medians.push_back(median(sample.times));
     const double relative = sample.simulated / sample.measured - 1;
     result.error += std::abs(relative) / static_cast<double>(result.samples.size());
     result.bias += relative / static_cast<double>(result.samples.size());
   }
   result.pearson = pearson(simulated, measured);
   result.spearman = spearman(simulated, measured);
-  const auto even = measured_in_half(result.samples, 0), odd = measured_in_half(result.samples, 1);
-  if (even && odd) result.repeatability = spearman(*even, *odd);
+  result.pearson_of_medians = pearson(simulated, medians);
+  result.spearman_of_medians = spearman(simulated, medians);
+  result.repeatability = repeatability(result.samples);
   return result;
 }
 
@@ -80,15 +92,16 @@ void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, st
                 Calibration& calibration) {
   constexpr unsigned kCalibrationPlacements = 12;
   ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+  Rng rng(options.seed);
   std::vector<Turn> others;
   if (options.calibrate) others = calibration_turns(study.problem(), kCalibrationPlacements, options.seed);
   try {
     for (unsigned round = 0; round < options.warmup + options.repeat; ++round) {
       const bool counts = round >= options.warmup;
-      run_round(rig.engine(), others, [&](const Turn& turn, Seconds) {
+      run_round(rig.engine(), others, rng, [&](const Turn& turn, Seconds) {
         if (counts) calibration.add(study.problem(), turn.placement, rig.engine().timeline());
       });
-      run_round(rig.engine(), turns, [&](Turn& turn, Seconds time) {
+      run_round(rig.engine(), turns, rng, [&](Turn& turn, Seconds time) {
         if (counts) turn.times.push_back(time);
       });
       progress.show_text("validate", fmt::format("round {} of {}", round + 1, options.warmup + options.repeat));
@@ -100,10 +113,10 @@ void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, st
 // How the simulator of `machine` sees them.
 std::vector<Seconds> predict(const Study& study, const Machine& machine, const std::vector<Turn>& turns) {
   const Costs costs(study.graph(), machine);
-  VariedSimulator simulator(Problem(costs, study.problem().rules()));
-  std::vector<Seconds> predicted;
-  for (const Turn& turn : turns) predicted.push_back(simulator.makespan(turn.placement));
-  return predicted;
+  const Problem problem(costs, study.problem().rules());
+  std::vector<Placement> placements;
+  for (const Turn& turn : turns) placements.push_back(turn.placement);
+  return expected_makespans(problem, placements, expected_noise(problem));
 }
 
 // No samples: fewer than two placements ran.
@@ -142,6 +155,7 @@ std::string describe(const std::vector<Validity>& results) {
                {"placements"},
                {"Pearson"},
                {"Spearman"},
+               {"by medians"},
                {"repeatable"},
                {"mean error"},
                {"bias"},
@@ -152,6 +166,7 @@ std::string describe(const std::vector<Validity>& results) {
     for (const Sample& sample : result.samples) measured.push_back(sample.measured);
     table.add_row({result.graph, fmt::to_string(result.samples.size()), fmt::format("{:.3f}", result.pearson),
                    fmt::format("{:.3f}", result.spearman),
+                   fmt::format("{:.3f} {:.3f}", result.pearson_of_medians, result.spearman_of_medians),
                    result.repeatability ? fmt::format("{:.3f}", *result.repeatability) : "-",
                    fmt::format("{:.1f} %", 100 * result.error), fmt::format("{:+.1f} %", 100 * result.bias),
                    format_seconds(quantile(measured, 0)), format_seconds(quantile(measured, 1))});
@@ -165,6 +180,8 @@ std::string to_json(const std::vector<Validity>& results) {
     nlohmann::ordered_json row = {{"graph", result.graph},
                                   {"pearson", result.pearson},
                                   {"spearman", result.spearman},
+                                  {"pearson_of_medians", result.pearson_of_medians},
+                                  {"spearman_of_medians", result.spearman_of_medians},
                                   {"mean_error", result.error},
                                   {"bias", result.bias}};
     if (result.repeatability) row["repeatability"] = *result.repeatability;

@@ -6,7 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
-#include "doppler/sim/varied_simulator.h"
+#include "doppler/sim/expected_makespan.h"
 
 namespace doppler {
 namespace {
@@ -59,6 +59,8 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
     ops_[{graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)}].push_back(
         time);
   }
+  interference_.add(graph, timeline);
+  jitter_.add(graph, timeline);
   add_transfers(problem, timeline);
   const auto known = std::find_if(runs_.begin(), runs_.end(), [&](const Runs& runs) {
     return runs.problem == &problem && runs.placement == placement;
@@ -109,39 +111,25 @@ Machine Calibration::machine(const std::string& name) const {
   return stretched(name, excess, fitted_stretch(excess));
 }
 
-// A device's time is that of its long ops, so they count by their time. From quantiles, which a few interruptions of
-// many times an op's time do not change.
-double Calibration::jitter() const {
-  constexpr double kSigmas = 2 * 1.2816;  // of a normal distribution, between its 10 % and its 90 % quantile
-  double all = 0, varying = 0;
-  for (const auto& [shape, times] : ops_) {
-    const double count = static_cast<double>(times.size());
-    all += count * median(times);
-    varying += count * (quantile(times, 0.9) - quantile(times, 0.1)) / kSigmas;
-  }
-  return all > 0 ? std::min(varying / all, kMostJitter) : 0;
-}
-
 double Calibration::stretch() const { return fitted_stretch(found_excess()); }
 
 Calibration::Excess Calibration::found_excess() const {
-  return {emulated_ ? std::max(0.0, median(excess_)) : 0, transfers_.empty() ? LinkFit() : fitted_link()};
+  return {emulated_ ? std::max(0.0, median(excess_)) : 0, transfers_.empty() ? LinkFit() : fitted_link(),
+          jitter_.sigma()};
 }
 
 // The median over the placements.
 double Calibration::predicted_over_measured(const Machine& machine) const {
   std::vector<double> ratios;
-  const Problem* of = nullptr;
-  std::optional<Costs> costs;
-  std::optional<VariedSimulator> simulator;
-  for (const Runs& runs : runs_) {
-    if (runs.problem != of) {  // those of one graph follow one another
-      of = runs.problem;
-      simulator.reset();
-      costs.emplace(of->graph(), machine);
-      simulator.emplace(Problem(*costs, of->rules()));
-    }
-    ratios.push_back(simulator->makespan(runs.placement) / median(runs.makespans));
+  for (std::size_t begin = 0, end = 0; begin < runs_.size(); begin = end) {
+    const Problem& of = *runs_[begin].problem;
+    std::vector<Placement> placements;  // those of one graph follow one another
+    for (; end < runs_.size() && runs_[end].problem == &of; ++end) placements.push_back(runs_[end].placement);
+    const Costs costs(of.graph(), machine);
+    const Problem problem(costs, of.rules());
+    const std::vector<Seconds> predicted = expected_makespans(problem, placements, expected_noise(problem));
+    for (std::size_t i = 0; i < placements.size(); ++i)
+      ratios.push_back(predicted[i] / median(runs_[begin + i].makespans));
   }
   return median(ratios);
 }
@@ -187,7 +175,7 @@ Machine Calibration::stretched(const std::string& name, const Excess& excess, do
       if (!emulated_) link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
     }
   }
-  return Machine(name, std::move(devices), std::move(links), links_, jitter());
+  return Machine(name, std::move(devices), std::move(links), links_, excess.jitter);
 }
 
 void Calibration::describe_ops(Device& device, double stretch) const {
@@ -237,6 +225,7 @@ std::vector<Calibration::Kind> Calibration::kinds() const {
     kind.spread /= static_cast<double>(kind.shapes);
     if (!rates[key].empty()) kind.flops_per_second = median(rates[key]);
     if (!bandwidths[key].empty()) kind.bytes_per_second = median(bandwidths[key]);
+    kind.interference = interference_.of(kind.kind, kind.dtype);
     list.push_back(std::move(kind));
   }
   return list;

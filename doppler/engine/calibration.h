@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "doppler/engine/interference.h"
+#include "doppler/engine/jitter.h"
 #include "doppler/sim/problem.h"
 #include "doppler/sim/timeline.h"
 
@@ -20,8 +22,8 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 //
 // Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
 // filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
-// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. How much an
-// op's time varies (Machine::jitter) belongs to the prediction.
+// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. Predictions
+// are expected makespans (sim/expected_makespan.h): the runs also say how much times vary.
 class Calibration {
  public:
   // Emulated devices follow a model already; only what is added to it is looked for.
@@ -42,12 +44,13 @@ class Calibration {
     std::size_t shapes = 0, samples = 0;
     double flops_per_second = 0, bytes_per_second = 0;  // medians
     double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
+    std::optional<double> interference;                 // Interference::of
   };
   std::vector<Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
   bool empty() const { return runs_.empty(); }
-  double stretch() const;  // of machine()
-  double jitter() const;   // of machine()
+  double stretch() const;                            // of machine()
+  double jitter() const { return jitter_.sigma(); }  // of machine()
 
  private:
   using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written
@@ -58,6 +61,7 @@ class Calibration {
   struct Excess {
     Seconds op = 0;  // emulated
     LinkFit link;
+    double jitter = 0;
   };
   struct Runs {  // of one placement
     const Problem* problem;
@@ -78,6 +82,8 @@ class Calibration {
   std::map<Shape, std::vector<Seconds>> ops_;
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
+  Interference interference_;
+  Jitter jitter_;
   std::vector<Runs> runs_;
 };
 

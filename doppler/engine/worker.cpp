@@ -123,7 +123,7 @@ bool Worker::has_mail() const {
 }
 
 void Worker::receive() {
-  const auto empty = [this](MessageLog& log) {
+  const auto drain = [this](MessageLog& log) {
     bool looked = false;  // at the clock: once per log, because another log's mail may have been sent since
     log.receive([&](std::uint32_t id) {
       if (!looked) now_ = run_.now();
@@ -133,8 +133,8 @@ void Worker::receive() {
     });
   };
   for (DeviceId src = 0; src < run_.devices; ++src)
-    if (src != device_) empty(run_.direct(src, device_));
-  empty(run_.arrival_logs[device_]);
+    if (src != device_) drain(run_.direct(src, device_));
+  drain(run_.arrival_logs[device_]);
 }
 
 void Worker::arrive(Routes::Consumer consumer) {

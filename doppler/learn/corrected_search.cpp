@@ -1,10 +1,12 @@
 #include "doppler/learn/corrected_search.h"
 
+#include <algorithm>
+
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/place/anneal.h"
 #include "doppler/place/heft.h"
-#include "doppler/sim/varied_simulator.h"
+#include "doppler/sim/expected_makespan.h"
 
 namespace doppler {
 namespace {
@@ -17,8 +19,8 @@ std::vector<Pin> pins_of(const Problem& problem) {
   return pins;
 }
 
-// What is expected of a machine that does not say how much its times vary.
-constexpr double kUsualJitter = 0.1;
+// Times vary more than a machine says: its model is wrong somewhere, too.
+constexpr double kLeastNoise = 0.1;
 
 std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
                                        MethodOptions method) {
@@ -53,15 +55,12 @@ Suggestion search_corrected(const DeviceRatios& ratios, const Problem& problem, 
   Rules rules = problem.rules();
   rules.noise = 0;  // a search wants one answer per placement
   const Problem corrected(costs, rules, pins);
-  VariedSimulator simulator(corrected, machine.jitter() > 0 ? machine.jitter() : kUsualJitter);
-  const Seconds before = simulator.makespan(incumbent);
-  Suggestion best{incumbent, before, before};
-  for (Placement& candidate : find_candidates(corrected, incumbent, policy, options)) {
-    verify(problem, candidate);
-    const Seconds predicted = simulator.makespan(candidate);
-    if (predicted < best.predicted) best.placement = std::move(candidate), best.predicted = predicted;
-  }
-  return best;
+  std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options);
+  for (const Placement& candidate : candidates) verify(problem, candidate);
+  const double noise = std::max(kLeastNoise, expected_noise(problem));
+  const std::vector<Seconds> predicted = expected_makespans(corrected, candidates, noise);
+  const auto best = static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
+  return {std::move(candidates[best]), predicted[best], predicted[0]};  // the first is the incumbent
 }
 
 }  // namespace doppler

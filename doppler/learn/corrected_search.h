@@ -17,7 +17,7 @@ struct Suggestion {
 
 // The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what two
 // short annealings make of them and of the incumbent. A search optimises exact times and may end with a placement that
-// falls apart when they vary, so that the median over a few simulations with noise decides, and is the prediction.
+// falls apart when they vary, so that the expected makespan decides, and is the prediction.
 Suggestion search_corrected(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
                             const Advice& policy, const MethodOptions& options);
 

@@ -68,8 +68,8 @@ Links parse_links(std::string_view text);  // throws InputError
 class Machine {
  public:
   // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError unless names are unique,
-  // there are 1 to kMostDevices devices, slots and channels are at least 1, and every number is finite and
-  // not negative.
+  // there are 1 to kMostDevices devices, slots and channels are at least 1, jitter is at most kMostJitter, and every
+  // number is finite and not negative.
   Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model = Links::free,
           double jitter = 0);
 
@@ -78,7 +78,8 @@ class Machine {
   const Device& device(DeviceId id) const { return devices_[id]; }
   const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
   Links link_model() const { return link_model_; }  // by which rule it is simulated unless somebody asks for another
-  // How much the time of one op varies: the sigma of a factor with mean 1. Measured by calibration.
+  // How much times vary within a run: the sigma of a lognormal factor with mean 1 on every op and transfer. Measured by
+  // calibration.
   double jitter() const { return jitter_; }
   DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
 

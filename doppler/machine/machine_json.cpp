@@ -230,9 +230,9 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
     parse_devices(fmt::format("{}: devices[{}]", where, i), entries[i], devices);
   std::vector<Link> links = parse_links(where + ": links", fields.find("links"), devices);
   const Links model = parse_link_model(where + ": links", fields.find("links"));
+  const double jitter = fields.number_or("jitter", 0);
   try {
-    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model,
-                   fields.number_or("jitter", 0));
+    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model, jitter);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   }

@@ -29,6 +29,7 @@ ordered_json outcome_json(const Outcome& outcome) {
   if (outcome.reason.empty()) {
     result["makespan"] = outcome.made.makespan;
     result["gap"] = outcome.gap;
+    if (outcome.expected) result["expected"] = *outcome.expected;
   } else {
     result["reason"] = outcome.reason;
   }

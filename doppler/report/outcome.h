@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -19,6 +20,8 @@ struct Outcome {
   std::string reason = {};  // why there is no placement; makespan and gap then mean nothing
   Seconds seconds = 0;      // wall-clock time of the method
   bool unitless = false;    // makespans are in the graph's own unit
+  std::optional<Seconds> expected =
+      std::nullopt;  // makespan if times vary as the machine says; none if it says nothing
 };
 
 // The JSON that others script against (DESIGN.md, docs/json.md). All end with a newline.

@@ -49,6 +49,10 @@ void expect_legal(const Case& world, const Placement& placement, const Timeline&
   for (const Timeline::Transfer& transfer : timeline.transfers) {
     EXPECT_TRUE(moved.insert({transfer.tensor, transfer.dst}).second);
     EXPECT_GE(transfer.start, run[world.graph.producer(transfer.tensor)]->end);
+    for (const OpId consumer : world.graph.consumers(transfer.tensor))
+      if (run[consumer]->device == transfer.dst) {
+        EXPECT_GE(run[consumer]->start, transfer.end);
+      }
   }
   for (TensorId tensor = 0; tensor < world.graph.tensor_count(); ++tensor) {
     const Timeline::Execution* producer = run[world.graph.producer(tensor)];

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doppler/graph/graph.h"
+#include "doppler/sim/timeline.h"
+
+namespace doppler {
+
+// How much longer ops take while the other devices compute, because they share caches and memory bandwidth. From
+// timelines of runs in which that differs from op to op.
+class Interference {
+ public:
+  void add(const Graph& graph, const Timeline& timeline);
+
+  // Time beside others that compute over time alone, of ops of equal size: the mean, weighted by time. None if too few ran
+  // one way or the other.
+  std::optional<double> of(const std::string& kind, const std::string& dtype) const;
+
+ private:
+  struct Times {
+    std::vector<Seconds> alone, beside;
+  };
+  using Size = std::tuple<Flops, Bytes, Bytes>;                                 // flops, read, written
+  std::map<std::pair<std::string, std::string>, std::map<Size, Times>> times_;  // by kind and dtype
+};
+
+}  // namespace doppler
