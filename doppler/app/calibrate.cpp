@@ -111,10 +111,13 @@ std::string describe(const Calibration& calibration, const Machine& base, const 
                    fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread),
                    kind.interference ? fmt::format("{:+.0f} %", 100 * (*kind.interference - 1)) : "-"});
   std::string text = table.text();
-  if (machine.device_count() > 1)
-    text += fmt::format("\nlinks: {} + {:.2f} GB/s ({} transfers), {}\n", format_seconds(machine.link(0, 1).latency),
-                        machine.link(0, 1).bytes_per_second / 1e9, calibration.transfers(),
-                        to_string(machine.link_model()));
+  if (machine.device_count() > 1) {
+    const Link& link = machine.link(0, 1);
+    const std::string rate = link.bytes_per_second > 0 ? fmt::format("+ {:.2f} GB/s", link.bytes_per_second / 1e9)
+                                                       : "each";  // transfers of one size only
+    text += fmt::format("\nlinks: {} {} ({} transfers), {}\n", format_seconds(link.latency), rate,
+                        calibration.transfers(), to_string(machine.link_model()));
+  }
   return text + jitter +
          fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",
                      calibration.stretch());
