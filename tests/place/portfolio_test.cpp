@@ -1,6 +1,7 @@
 #include "doppler/place/portfolio.h"
 
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,37 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
     }
   }
   EXPECT_EQ(instances, 3);
+}
+
+// H (op 5) waits for three ops of 1 s on devices a, c and e; then T takes 8 s on a. On b, which L of 8 s wants from 1.001 s
+// on, H goes first by a thousandth of a second, and all ends at 10.001 s; if one of the three is late, L goes first and H
+// waits for it: 18 s. On a, H waits for another op and all ends at 10.5 s, whoever is late.
+TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
+  GraphBuilder builder("race");
+  for (const std::map<std::string, Seconds>& times : std::vector<std::map<std::string, Seconds>>{{{"a", 1}},
+                                                                                                 {{"c", 1}},
+                                                                                                 {{"e", 1}},
+                                                                                                 {{"b", 1.001}},
+                                                                                                 {{"a", 0.5}},
+                                                                                                 {{"a", 1}, {"b", 1}},
+                                                                                                 {{"a", 8}},
+                                                                                                 {{"b", 8}}}) {
+    OpSpec op;
+    for (const auto& [type, time] : times) op.explicit_times[type] = time;
+    builder.add_op(std::move(op));
+  }
+  for (const auto& [producer, consumer] : std::vector<std::pair<OpId, OpId>>{{0, 5}, {1, 5}, {2, 5}, {5, 6}, {3, 7}})
+    builder.add_consumer(builder.add_tensor(producer, 0, 0.0), consumer);
+  const Graph graph = std::move(builder).build();
+  const Machine exact = test::machine_of({"a", "b", "c", "e"});
+  const Machine varying("varying", {exact.device(0), exact.device(1), exact.device(2), exact.device(3)},
+                        std::vector<Link>(16), Links::free, 0.1);
+  const auto chosen = [&](const Machine& machine) {
+    const Costs costs(graph, machine);
+    return portfolio(Problem(costs, {}), evaluations(4000)).placement.device_of_op[5];
+  };
+  EXPECT_EQ(chosen(exact), 1u);
+  EXPECT_EQ(chosen(varying), 0u);
 }
 
 }  // namespace
