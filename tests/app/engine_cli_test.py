@@ -76,6 +76,10 @@ class EngineTest(CommandCase):
         measured = json.loads(self.ok("run", self.graph, self.placement, "--machine", box, "--repeat", 1, "--json").stdout)
         self.assertEqual(simulated["expected"], measured["predicted"])
         self.ok("simulate", self.graph, self.placement, "--machine", box, "--links", "free", "--ties", "published")
+        compared = self.directory / "compared.json"
+        self.assertIn("expected", self.ok("compare", self.graph, "--machine", box, "--methods", "heft,single", "--json", compared).stdout)
+        for row in json.loads(compared.read_text())["results"]:
+            self.assertGreater(row["expected"], 0)
 
     def test_one_run_of_each_says_nothing_about_repeatability(self):
         rows = self.directory / "v.json"
