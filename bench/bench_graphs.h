@@ -5,7 +5,7 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/graph/graph.h"
-#include "doppler/sim/placement.h"
+#include "doppler/problem/placement.h"
 
 namespace doppler::bench {
 

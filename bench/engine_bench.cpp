@@ -9,7 +9,7 @@
 
 #include "bench/bench_main.h"
 #include "doppler/base/rng.h"
-#include "doppler/engine/engine.h"
+#include "doppler/engine/threads/engine.h"
 
 #ifdef DOPPLER_WITH_STARPU
 #include <starpu.h>

@@ -7,9 +7,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "doppler/engine/generate_inputs.h"
-#include "doppler/engine/program_kernels.h"
-#include "doppler/program/library.h"
+#include "doppler/kernels/generate_inputs.h"
+#include "doppler/kernels/program_kernels.h"
+#include "doppler/program/expr/library.h"
 
 namespace doppler {
 namespace {

@@ -10,9 +10,9 @@
 #include "bench/bench_graphs.h"
 #include "bench/bench_main.h"
 #include "doppler/base/module.h"
-#include "doppler/learn/gnn.h"
-#include "doppler/learn/learner.h"
-#include "doppler/learn/paper.h"
+#include "doppler/learn/doppler/gnn.h"
+#include "doppler/learn/paper/paper.h"
+#include "doppler/learn/train/learner.h"
 
 namespace doppler::bench {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "doppler/program/autodiff.h"
-#include "doppler/program/decompose.h"
-#include "doppler/program/workloads.h"
+#include "doppler/program/cut/decompose.h"
+#include "doppler/program/expr/autodiff.h"
+#include "doppler/program/expr/workloads.h"
 
 namespace doppler::program {
 namespace {

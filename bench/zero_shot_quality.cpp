@@ -14,13 +14,13 @@
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/graph/generate.h"
-#include "doppler/learn/doppler_policy.h"
-#include "doppler/learn/task.h"
-#include "doppler/place/anneal.h"
-#include "doppler/place/critical_path.h"
-#include "doppler/place/etf.h"
-#include "doppler/place/heft.h"
-#include "doppler/place/metis.h"
+#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/train/task.h"
+#include "doppler/place/list/critical_path.h"
+#include "doppler/place/list/etf.h"
+#include "doppler/place/list/heft.h"
+#include "doppler/place/partition/metis.h"
+#include "doppler/place/search/anneal.h"
 
 namespace doppler {
 namespace {

@@ -6,9 +6,9 @@
 #include "doppler/base/file.h"
 #include "doppler/base/pin_thread.h"
 #include "doppler/base/statistics.h"
-#include "doppler/engine/calibration.h"
-#include "doppler/program/decompose.h"
-#include "doppler/program/workloads.h"
+#include "doppler/calibrate/calibration.h"
+#include "doppler/program/cut/decompose.h"
+#include "doppler/program/expr/workloads.h"
 #include "doppler/report/table.h"
 
 namespace doppler {

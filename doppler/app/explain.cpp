@@ -4,7 +4,7 @@
 
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
-#include "doppler/program/physical.h"
+#include "doppler/program/relational/physical.h"
 #include "doppler/report/table.h"
 
 namespace doppler {

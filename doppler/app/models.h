@@ -6,8 +6,8 @@
 #include "doppler/app/options.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/machine/machine.h"
+#include "doppler/problem/placement.h"
 #include "doppler/program/onnx/import.h"
-#include "doppler/sim/placement.h"
 
 namespace doppler {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "doppler/sim/problem.h"
+#include "doppler/problem/problem.h"
 
 namespace doppler {
 

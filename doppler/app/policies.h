@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "doppler/learn/doppler_policy.h"
+#include "doppler/learn/doppler/doppler_policy.h"
 
 namespace doppler {
 

@@ -7,7 +7,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/native_json.h"
-#include "doppler/program/program_json.h"
+#include "doppler/program/text/program_json.h"
 
 namespace doppler {
 

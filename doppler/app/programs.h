@@ -7,10 +7,10 @@
 #include "doppler/app/options.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/machine/machine.h"
-#include "doppler/program/autodiff.h"
-#include "doppler/program/decompose.h"
-#include "doppler/program/ein_text.h"
-#include "doppler/program/workloads.h"
+#include "doppler/program/cut/decompose.h"
+#include "doppler/program/expr/autodiff.h"
+#include "doppler/program/expr/workloads.h"
+#include "doppler/program/text/ein_text.h"
 
 namespace doppler {
 

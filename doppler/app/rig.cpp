@@ -8,10 +8,10 @@
 #include "doppler/base/file.h"
 #include "doppler/base/module.h"
 #include "doppler/base/pin_thread.h"
-#include "doppler/engine/aten/aten_backend.h"
-#include "doppler/engine/calibration.h"
-#include "doppler/engine/generate_inputs.h"
-#include "doppler/engine/npy.h"
+#include "doppler/calibrate/calibration.h"
+#include "doppler/kernels/aten/aten_backend.h"
+#include "doppler/kernels/generate_inputs.h"
+#include "doppler/kernels/npy.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {

@@ -7,10 +7,10 @@
 
 #include "doppler/app/study.h"
 #include "doppler/base/rng.h"
-#include "doppler/engine/emulated_kernels.h"
-#include "doppler/engine/engine.h"
-#include "doppler/engine/program_kernels.h"
-#include "doppler/program/program_json.h"
+#include "doppler/engine/emulated/emulated_kernels.h"
+#include "doppler/engine/threads/engine.h"
+#include "doppler/kernels/program_kernels.h"
+#include "doppler/program/text/program_json.h"
 
 namespace doppler {
 

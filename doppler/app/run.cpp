@@ -11,7 +11,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/statistics.h"
-#include "doppler/engine/npy.h"
+#include "doppler/kernels/npy.h"
 #include "doppler/report/summary.h"
 #include "doppler/report/table.h"
 #include "doppler/report/trace.h"

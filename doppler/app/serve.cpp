@@ -10,9 +10,9 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/statistics.h"
-#include "doppler/learn/deployment.h"
+#include "doppler/bounds/bounds.h"
 #include "doppler/report/plot.h"
-#include "doppler/sim/bounds.h"
+#include "doppler/serve/deployment.h"
 
 namespace doppler {
 namespace {

@@ -1,8 +1,8 @@
 #include "doppler/app/system_training.h"
 
 #include "doppler/base/error.h"
+#include "doppler/bounds/bounds.h"
 #include "doppler/report/summary.h"
-#include "doppler/sim/bounds.h"
 
 namespace doppler {
 

@@ -5,7 +5,7 @@
 
 #include "doppler/app/rig.h"
 #include "doppler/app/training_run.h"
-#include "doppler/learn/trainer.h"
+#include "doppler/learn/train/trainer.h"
 
 namespace doppler {
 

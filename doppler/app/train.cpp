@@ -12,8 +12,8 @@
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
-#include "doppler/learn/generated_tasks.h"
-#include "doppler/learn/validation.h"
+#include "doppler/learn/train/generated_tasks.h"
+#include "doppler/learn/train/held_out.h"
 #include "doppler/report/summary.h"
 #include "doppler/report/table.h"
 

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "doppler/learn/trainer.h"
+#include "doppler/learn/train/trainer.h"
 
 namespace doppler {
 

@@ -13,7 +13,7 @@
 #include "doppler/base/file.h"
 #include "doppler/base/pin_thread.h"
 #include "doppler/base/statistics.h"
-#include "doppler/engine/calibration.h"
+#include "doppler/calibrate/calibration.h"
 #include "doppler/report/plot.h"
 #include "doppler/report/table.h"
 #include "doppler/sim/expected_makespan.h"

@@ -1,9 +1,9 @@
 #include "doppler/place/learned.h"
 
 #include "doppler/base/error.h"
-#include "doppler/place/etf.h"
-#include "doppler/place/heft.h"
-#include "doppler/place/single.h"
+#include "doppler/place/list/etf.h"
+#include "doppler/place/list/heft.h"
+#include "doppler/place/list/single.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {

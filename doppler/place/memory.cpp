@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "doppler/base/error.h"
-#include "doppler/place/simple_placements.h"
+#include "doppler/place/list/simple_placements.h"
 
 namespace doppler {
 namespace {

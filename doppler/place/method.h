@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "doppler/base/budget.h"
-#include "doppler/sim/bounds.h"
-#include "doppler/sim/problem.h"
+#include "doppler/bounds/bounds.h"
+#include "doppler/problem/problem.h"
 
 namespace doppler {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "doppler/sim/bounds.h"
-#include "doppler/sim/placement.h"
+#include "doppler/bounds/bounds.h"
+#include "doppler/problem/placement.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {

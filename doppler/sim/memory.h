@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "doppler/sim/problem.h"
+#include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/sim/problem.h"
+#include "doppler/problem/problem.h"
 
 namespace doppler {
 

@@ -6,11 +6,11 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
-#include "doppler/sim/bulk_synchronous_engine.h"
-#include "doppler/sim/event_engine.h"
-#include "doppler/sim/list_engine.h"
+#include "doppler/sim/bulk_synchronous_loop.h"
+#include "doppler/sim/event_loop.h"
+#include "doppler/sim/list_loop.h"
 #include "doppler/sim/memory.h"
-#include "doppler/sim/published_engine.h"
+#include "doppler/sim/published_loop.h"
 
 namespace doppler {
 namespace {
@@ -87,10 +87,10 @@ struct Simulator::State {
   std::optional<ChainRecorder> chain;
   SimTables tables;
   std::vector<std::uint32_t> fallback;  // ranks where a placement has none
-  std::optional<ListEngine> list;
-  std::optional<EventEngine> event;
-  std::optional<PublishedEngine> published;
-  std::optional<BulkSynchronousEngine> bulk_synchronous;
+  std::optional<ListLoop> list;
+  std::optional<EventLoop> event;
+  std::optional<PublishedLoop> published;
+  std::optional<BulkSynchronousLoop> bulk_synchronous;
 };
 
 Simulator::Simulator(const Problem& problem) : state_(std::make_unique<State>(problem)) {}

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/sim/problem.h"
+#include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {

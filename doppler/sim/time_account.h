@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "doppler/sim/problem.h"
+#include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "doppler/learn/doppler_policy.h"
+#include "doppler/learn/doppler/doppler_policy.h"
 #include "tests/conformance/cases.h"
 
 namespace doppler {

@@ -1,4 +1,4 @@
-#include "doppler/engine/engine.h"
+#include "doppler/engine/threads/engine.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doppler/engine/emulated_kernels.h"
+#include "doppler/engine/emulated/emulated_kernels.h"
 #include "doppler/graph/levels.h"
 #include "doppler/sim/simulator.h"
 #include "tests/engine/support.h"

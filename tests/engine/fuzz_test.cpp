@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doppler/engine/emulated_kernels.h"
+#include "doppler/engine/emulated/emulated_kernels.h"
 #include "tests/engine/support.h"
 
 namespace doppler::test {

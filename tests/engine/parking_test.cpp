@@ -1,4 +1,4 @@
-#include "doppler/engine/parking.h"
+#include "doppler/engine/threads/parking.h"
 
 #include <thread>
 

@@ -8,7 +8,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
-#include "doppler/engine/engine.h"
+#include "doppler/engine/threads/engine.h"
 
 namespace doppler::test {
 

@@ -1,5 +1,5 @@
-#include "doppler/program/ein_text.h"
-#include "doppler/program/lower.h"
+#include "doppler/program/lower/lower.h"
+#include "doppler/program/text/ein_text.h"
 #include "tests/fuzz/check_reader.h"
 
 // A program is refused with InputError and nothing else, or lowers to a graph that survives our own format.

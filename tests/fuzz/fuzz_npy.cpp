@@ -1,4 +1,4 @@
-#include "doppler/engine/npy.h"
+#include "doppler/kernels/npy.h"
 #include "tests/fuzz/check_reader.h"
 
 // An array file is refused with InputError and nothing else, or is written and read without a change.

@@ -1,4 +1,4 @@
-#include "doppler/program/program_json.h"
+#include "doppler/program/text/program_json.h"
 #include "tests/fuzz/check_reader.h"
 
 // A graph file whose program is refused with InputError and nothing else, or is written and read without a change.

@@ -1,4 +1,4 @@
-#include "doppler/learn/generated_tasks.h"
+#include "doppler/learn/train/generated_tasks.h"
 
 #include <numeric>
 #include <set>

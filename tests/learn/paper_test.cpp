@@ -1,10 +1,10 @@
 // The published network, through the module doppler_torch that is opened on demand.
 
-#include "doppler/learn/paper.h"
+#include "doppler/learn/paper/paper.h"
 
 #include "doppler/base/module.h"
-#include "doppler/learn/learner.h"
-#include "doppler/learn/torch/paper_engine.h"
+#include "doppler/learn/paper/paper_torch.h"
+#include "doppler/learn/train/learner.h"
 #include "tests/learn/support.h"
 
 namespace doppler::test {

@@ -1,9 +1,9 @@
-#include "doppler/learn/policy_file.h"
+#include "doppler/learn/train/policy_file.h"
 
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
-#include "doppler/learn/doppler_policy.h"
+#include "doppler/learn/doppler/doppler_policy.h"
 #include "tests/learn/published.h"
 
 namespace doppler {

@@ -6,7 +6,7 @@
 
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/read_graph.h"
-#include "doppler/learn/task.h"
+#include "doppler/learn/train/task.h"
 
 namespace doppler::test {
 

@@ -1,5 +1,5 @@
 #include "doppler/base/error.h"
-#include "doppler/learn/paper.h"
+#include "doppler/learn/paper/paper.h"
 #include "tests/learn/support.h"
 #include "tests/sim/allocation_count.h"
 

@@ -1,6 +1,6 @@
-#include "doppler/learn/step_rollout.h"
+#include "doppler/learn/doppler/step_rollout.h"
 
-#include "doppler/learn/learner.h"
+#include "doppler/learn/train/learner.h"
 #include "tests/learn/support.h"
 
 namespace doppler::test {

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "doppler/graph/generate.h"
-#include "doppler/learn/gnn.h"
-#include "doppler/learn/rollout.h"
+#include "doppler/learn/doppler/gnn.h"
+#include "doppler/learn/doppler/rollout.h"
 #include "tests/place/world.h"
 
 namespace doppler::test {

@@ -1,4 +1,4 @@
-#include "doppler/learn/system_stage.h"
+#include "doppler/learn/train/system_stage.h"
 
 #include <cmath>
 
@@ -6,8 +6,8 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/generate.h"
-#include "doppler/learn/trainer.h"
-#include "doppler/place/heft.h"
+#include "doppler/learn/train/trainer.h"
+#include "doppler/place/list/heft.h"
 #include "tests/place/world.h"
 
 namespace doppler {

@@ -1,11 +1,11 @@
-#include "doppler/learn/trainer.h"
+#include "doppler/learn/train/trainer.h"
 
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
 #include "doppler/graph/generate.h"
-#include "doppler/learn/generated_tasks.h"
-#include "doppler/place/critical_path.h"
+#include "doppler/learn/train/generated_tasks.h"
+#include "doppler/place/list/critical_path.h"
 #include "tests/learn/published.h"
 
 namespace doppler {

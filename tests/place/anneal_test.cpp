@@ -1,4 +1,4 @@
-#include "doppler/place/anneal.h"
+#include "doppler/place/search/anneal.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "doppler/place/assignment.h"
+#include "doppler/place/partition/assignment.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "doppler/place/cpop.h"
+#include "doppler/place/list/cpop.h"
 
 #include <gtest/gtest.h>
 

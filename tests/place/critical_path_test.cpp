@@ -1,4 +1,4 @@
-#include "doppler/place/critical_path.h"
+#include "doppler/place/list/critical_path.h"
 
 #include <gtest/gtest.h>
 

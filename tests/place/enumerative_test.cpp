@@ -1,4 +1,4 @@
-#include "doppler/place/enumerative.h"
+#include "doppler/place/partition/enumerative.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doppler/place/etf.h"
+#include "doppler/place/list/etf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doppler/place/exact.h"
+#include "doppler/place/exact/exact.h"
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 #include "doppler/base/error.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/graph/levels.h"
-#include "doppler/place/schedule_tree.h"
+#include "doppler/place/exact/schedule_tree.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {

@@ -1,4 +1,4 @@
-#include "doppler/place/heft.h"
+#include "doppler/place/list/heft.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doppler/place/idle_time.h"
+#include "doppler/place/list/idle_time.h"
 
 #include <gtest/gtest.h>
 

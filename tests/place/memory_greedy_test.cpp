@@ -1,4 +1,4 @@
-#include "doppler/place/memory_greedy.h"
+#include "doppler/place/list/memory_greedy.h"
 
 #include <gtest/gtest.h>
 

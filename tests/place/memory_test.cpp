@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
-#include "doppler/place/simple_placements.h"
+#include "doppler/place/list/simple_placements.h"
 #include "tests/place/world.h"
 
 namespace doppler {

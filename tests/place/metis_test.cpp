@@ -1,4 +1,4 @@
-#include "doppler/place/metis.h"
+#include "doppler/place/partition/metis.h"
 
 #include <algorithm>
 

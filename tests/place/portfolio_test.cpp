@@ -1,4 +1,4 @@
-#include "doppler/place/portfolio.h"
+#include "doppler/place/search/portfolio.h"
 
 #include <filesystem>
 #include <map>

@@ -1,4 +1,4 @@
-#include "doppler/place/random.h"
+#include "doppler/place/list/random.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "doppler/place/round_robin.h"
+#include "doppler/place/list/round_robin.h"
 
 #include <gtest/gtest.h>
 

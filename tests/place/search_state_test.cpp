@@ -1,4 +1,4 @@
-#include "doppler/place/search_state.h"
+#include "doppler/place/search/search_state.h"
 
 #include <gtest/gtest.h>
 

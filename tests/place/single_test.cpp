@@ -1,4 +1,4 @@
-#include "doppler/place/single.h"
+#include "doppler/place/list/single.h"
 
 #include <gtest/gtest.h>
 

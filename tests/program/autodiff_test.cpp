@@ -1,6 +1,6 @@
-#include "doppler/program/autodiff.h"
+#include "doppler/program/expr/autodiff.h"
 
-#include "doppler/program/decompose.h"
+#include "doppler/program/cut/decompose.h"
 #include "tests/program/random_program.h"
 #include "tests/program/tiny_llama.h"
 

@@ -1,6 +1,6 @@
-#include "doppler/program/decompose.h"
+#include "doppler/program/cut/decompose.h"
 
-#include "doppler/program/workloads.h"
+#include "doppler/program/expr/workloads.h"
 #include "tests/program/random_program.h"
 
 namespace doppler::program {

@@ -1,6 +1,6 @@
-#include "doppler/program/ein_text.h"
+#include "doppler/program/text/ein_text.h"
 
-#include "doppler/program/library.h"
+#include "doppler/program/expr/library.h"
 #include "tests/program/support.h"
 
 namespace doppler::program {

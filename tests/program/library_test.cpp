@@ -1,4 +1,4 @@
-#include "doppler/program/library.h"
+#include "doppler/program/expr/library.h"
 
 #include <cmath>
 

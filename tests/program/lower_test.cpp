@@ -1,4 +1,4 @@
-#include "doppler/program/lower.h"
+#include "doppler/program/lower/lower.h"
 
 #include "tests/program/random_program.h"
 

@@ -1,7 +1,7 @@
-#include "doppler/program/program_json.h"
+#include "doppler/program/text/program_json.h"
 
 #include "doppler/graph/formats/native_json.h"
-#include "doppler/program/autodiff.h"
+#include "doppler/program/expr/autodiff.h"
 #include "tests/program/random_program.h"
 #include "tests/program/tiny_llama.h"
 
@@ -106,9 +106,10 @@ TEST(AProgramFile, IsRefusedWithPlaceAndReason) {
             "g.json: program: expression 1: 'join' is [[\"argument\",1]]; required arguments that are inputs");
   EXPECT_EQ(refusal("[[\"argument\",0]]", "[[\"exp\",0]]"),
             "g.json: program: expression 1: scalar: instruction 0 reads 0; required an earlier one");
-  EXPECT_EQ(refusal("[[\"argument\",0]]", "[[\"sinus\",0]]"),
-            "g.json: program: expression 1: join: found [\"sinus\",0]; required one of argument, constant, variable, add, "
-            "multiply, power, exp, log, tanh, conjugate, convert, select");
+  EXPECT_EQ(
+      refusal("[[\"argument\",0]]", "[[\"sinus\",0]]"),
+      "g.json: program: expression 1: join: found [\"sinus\",0]; required one of argument, constant, variable, add, "
+      "multiply, power, exp, log, tanh, conjugate, convert, select");
   EXPECT_EQ(
       refusal("\"sizes\":[4,2]", "\"sizes\":[4,3]"),
       "g.json: program: expression 1: einsum of 'x': label 'j' is 2 in 'x' and 3 in the given sizes; required one "

@@ -1,4 +1,4 @@
-#include "doppler/program/program.h"
+#include "doppler/program/expr/program.h"
 
 #include "tests/program/support.h"
 

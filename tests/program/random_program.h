@@ -1,7 +1,7 @@
 #pragma once
 
-#include "doppler/program/library.h"
-#include "doppler/program/lower.h"
+#include "doppler/program/expr/library.h"
+#include "doppler/program/lower/lower.h"
 #include "tests/program/support.h"
 
 namespace doppler::program {

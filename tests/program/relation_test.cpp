@@ -1,4 +1,4 @@
-#include "doppler/program/physical.h"
+#include "doppler/program/relational/physical.h"
 #include "tests/program/random_program.h"
 
 namespace doppler::program {

@@ -1,4 +1,4 @@
-#include "doppler/program/scalar.h"
+#include "doppler/program/expr/scalar.h"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
-#include "doppler/program/evaluate.h"
+#include "doppler/program/expr/evaluate.h"
 
 namespace doppler::program {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/program/workloads.h"
+#include "doppler/program/expr/workloads.h"
 
 namespace doppler::program {
 

@@ -3,8 +3,8 @@
 
 #include <torch/torch.h>
 
-#include "doppler/program/autodiff.h"
-#include "doppler/program/library.h"
+#include "doppler/program/expr/autodiff.h"
+#include "doppler/program/expr/library.h"
 #include "tests/program/support.h"
 
 namespace doppler::program {

@@ -1,4 +1,4 @@
-#include "doppler/program/workloads.h"
+#include "doppler/program/expr/workloads.h"
 
 #include <filesystem>
 #include <set>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doppler/graph/graph.h"
-#include "doppler/program/decompose.h"
+#include "doppler/program/cut/decompose.h"
 
 namespace doppler::program {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "doppler/program/expr/program.h"
 #include "doppler/program/onnx/reader.h"
-#include "doppler/program/program.h"
 
 namespace doppler::program {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/program/shape.h"
+#include "doppler/program/expr/shape.h"
 
 namespace doppler::program {
 

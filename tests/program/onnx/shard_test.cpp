@@ -4,8 +4,8 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/formats/native_json.h"
+#include "doppler/program/expr/program.h"
 #include "doppler/program/onnx/import.h"
-#include "doppler/program/program.h"
 #include "tests/program/onnx/model_builder.h"
 
 namespace doppler::program {

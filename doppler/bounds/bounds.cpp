@@ -1,0 +1,107 @@
+// Lower bounds on the makespan T. Every kind is proved from the facts listed in relaxation.h:
+//
+// work: seconds of a slot have a price, and the whole machine costs no more than T; see work_bound.cpp.
+//
+// critical path: a chain of ops runs one after the other, each at its fastest.
+//
+// communication: head(v) + work(v) + tail(v) of the op with the largest sum; see communication_bound.cpp.
+//
+// interval: all ops with head >= r and tail >= q run between r and T - q, so T >= r + work / slots + q. The
+// best r and q are found by preemptive_bound over all ops, in O(n log n) (after Fernandez and Bussell 1973).
+//
+// contradiction: assume T, propagate, contradict; see destructive_bound.cpp.
+#include "doppler/bounds/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "doppler/base/error.h"
+#include "doppler/bounds/communication_bound.h"
+#include "doppler/bounds/destructive_bound.h"
+#include "doppler/bounds/work_bound.h"
+
+namespace doppler {
+namespace {
+
+// The time of a bound grows with these. They keep it near a tenth of a second for the published graphs, and
+// near a second for 10^5 ops.
+constexpr std::size_t kAncestorVisits = 1'600'000;  // per direction: op count times ancestors looked at
+constexpr std::size_t kFewestAncestors = 16;        // fewer are not worth the trouble
+constexpr std::size_t kDestructiveOps = 500;        // in larger graphs no contradiction is tried
+constexpr int kDestructiveAttempts = 16;
+// Taken off where times are not integers: a simulation may add the same times in another order.
+constexpr double kRounding = 1e-12;
+
+void improve(LowerBound& best, Seconds value, LowerBound::Kind kind) {
+  if (value > best.value) best = {value, kind};
+}
+
+}  // namespace
+
+std::string_view to_string(LowerBound::Kind kind) {
+  switch (kind) {
+    case LowerBound::Kind::work:
+      return "work";
+    case LowerBound::Kind::critical_path:
+      return "critical_path";
+    case LowerBound::Kind::communication:
+      return "communication";
+    case LowerBound::Kind::interval:
+      return "interval";
+    case LowerBound::Kind::search:
+      return "search";
+    case LowerBound::Kind::contradiction:
+      return "contradiction";
+  }
+  throw InternalError("unknown kind of lower bound");
+}
+
+bool integer_times(const Problem& problem) {
+  constexpr double kExact = 0x1.0p50;  // with room for a factor of slots
+  const Costs& costs = problem.costs();
+  double total = 0;
+  const auto add = [&](Seconds time) {
+    total += time;
+    return time == std::floor(time) && total < kExact;
+  };
+  for (OpId op = 0; op < problem.op_count(); ++op)
+    for (const DeviceId device : problem.devices(op))
+      if (!add(costs.op_time(op, device))) return false;
+  std::vector<std::pair<DeviceId, DeviceId>> links(costs.link_classes());  // one of each class
+  for (DeviceId src = 0; src < problem.device_count(); ++src)
+    for (DeviceId dst = 0; dst < problem.device_count(); ++dst)
+      if (src != dst) links[costs.link_class(src, dst)] = {src, dst};
+  for (TensorId tensor = 0; tensor < problem.graph().tensor_count(); ++tensor)
+    for (const auto& [src, dst] : links)
+      if (!add(costs.transfer_time(tensor, src, dst))) return false;
+  return true;
+}
+
+LowerBound lower_bound(const Problem& problem) {
+  const Relaxation relaxation = relax(problem);
+  const Relaxation reversed = relaxation.reversed();
+  const std::size_t n = relaxation.op_count();
+  LowerBound best;
+  improve(best, work_bound(problem), LowerBound::Kind::work);
+
+  std::vector<Seconds> head(n, 0.0), tail(n, 0.0);
+  const auto raise = [&](std::size_t ancestor_limit, LowerBound::Kind kind) {
+    HeadFinder(relaxation, ancestor_limit).raise(head);
+    HeadFinder(reversed, ancestor_limit).raise(tail);
+    for (OpId op = 0; op < n; ++op) improve(best, head[op] + relaxation.work[op] + tail[op], kind);
+  };
+  raise(0, LowerBound::Kind::critical_path);
+  if (kAncestorVisits / n >= kFewestAncestors) raise(kAncestorVisits / n, LowerBound::Kind::communication);
+
+  std::vector<Task> tasks(n);
+  for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
+  improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
+
+  if (n <= kDestructiveOps)
+    improve(best, destructive_bound(relaxation, head, tail, best.value, kDestructiveAttempts),
+            LowerBound::Kind::contradiction);
+  best.value = integer_times(problem) ? std::ceil(best.value) : best.value * (1 - kRounding);
+  return best;
+}
+
+}  // namespace doppler

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string_view>
+
+#include "doppler/problem/problem.h"
+
+namespace doppler {
+
+// A time that no placement can beat, and the argument that proves it.
+struct LowerBound {
+  enum class Kind : std::uint8_t {
+    work,           // total work over total capacity
+    critical_path,  // the longest chain of fastest times
+    communication,  // the longest chain, given that an input is either moved or computed on the same device
+    interval,       // work that must fit between its heads and tails (after Fernandez and Bussell)
+    search,         // every placement was searched (exact)
+    contradiction,  // anything shorter forces ops together or apart until they no longer fit
+  };
+  Seconds value = 0;
+  Kind kind = Kind::work;
+};
+std::string_view to_string(LowerBound::Kind kind);
+
+// Whether a makespan is as low as a bound, but for the rounding of sums in another order.
+inline bool reaches(Seconds makespan, Seconds bound) { return makespan <= bound * (1 + 1e-9); }
+
+// The best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
+// An integer if all times are. Holds for every discipline, link model and priority; not for noise.
+// The mathematics stands in bounds.cpp.
+LowerBound lower_bound(const Problem& problem);
+
+// True if all times are integers, so that every makespan is one too (without noise), and sums of them are
+// exact.
+bool integer_times(const Problem& problem);
+
+}  // namespace doppler

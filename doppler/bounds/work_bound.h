@@ -1,0 +1,10 @@
+#pragma once
+
+#include "doppler/problem/problem.h"
+
+namespace doppler {
+
+// Total work over total capacity, where the work of an op depends on the device.
+Seconds work_bound(const Problem& problem);
+
+}  // namespace doppler

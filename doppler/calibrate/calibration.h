@@ -1,0 +1,90 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "doppler/calibrate/interference.h"
+#include "doppler/calibrate/jitter.h"
+#include "doppler/problem/problem.h"
+#include "doppler/sim/timeline.h"
+
+namespace doppler {
+
+// latency and seconds per byte, both not negative, that minimise the squared relative error.
+struct LinkFit {
+  Seconds latency = 0, per_byte = 0;
+};
+LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
+
+// What timelines of real runs say about a machine. Feed it runs of several placements; it keeps every op's and every
+// transfer's time and makes a machine of them whose simulator predicts such runs.
+//
+// Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
+// filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
+// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. Predictions
+// are expected makespans (sim/expected_makespan.h): the runs also say how much times vary.
+class Calibration {
+ public:
+  // Emulated devices follow a model already; only what is added to it is looked for.
+  Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
+
+  // Throws InputError if the graph brings times of its own: nothing that is measured changes them.
+  static void check(const Graph& graph);
+  // One run of a graph that passes the check. The problem must outlive the calibration.
+  void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
+
+  // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
+  // not measured; latency and bandwidth of the links. emulated: `base` with what an op and a transfer take in addition.
+  // Throws InputError if there were no ops, or no transfers although there are several devices.
+  Machine machine(const std::string& name) const;
+
+  struct Kind {
+    std::string kind, dtype;
+    std::size_t shapes = 0, samples = 0;
+    double flops_per_second = 0, bytes_per_second = 0;  // medians
+    double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
+    std::optional<double> interference;                 // Interference::of
+  };
+  std::vector<Kind> kinds() const;
+  std::size_t transfers() const { return transfers_.size(); }
+  bool empty() const { return runs_.empty(); }
+  double stretch() const;                            // of machine()
+  double jitter() const { return jitter_.sigma(); }  // of machine()
+
+ private:
+  using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written
+  struct Move {
+    Bytes bytes;
+    Seconds time;  // until the op that waited for it could have begun
+  };
+  struct Excess {
+    Seconds op = 0;  // emulated
+    LinkFit link;
+    double jitter = 0;
+  };
+  struct Runs {  // of one placement
+    const Problem* problem;
+    Placement placement;
+    std::vector<Seconds> makespans;
+  };
+  Excess found_excess() const;
+  Machine stretched(const std::string& name, const Excess& excess, double stretch) const;
+  double predicted_over_measured(const Machine& machine) const;
+  double fitted_stretch(const Excess& excess) const;
+  void add_transfers(const Problem& problem, const Timeline& timeline);
+  void describe_ops(Device& device, double stretch) const;
+  LinkFit fitted_link() const;
+
+  Machine base_;
+  bool emulated_;
+  Links links_;  // by which the runs went
+  std::map<Shape, std::vector<Seconds>> ops_;
+  std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
+  std::vector<Move> transfers_;
+  Interference interference_;
+  Jitter jitter_;
+  std::vector<Runs> runs_;
+};
+
+}  // namespace doppler

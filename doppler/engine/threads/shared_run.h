@@ -1,0 +1,113 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "doppler/engine/threads/arena.h"
+#include "doppler/engine/threads/engine.h"
+#include "doppler/engine/threads/message_log.h"
+#include "doppler/engine/threads/parking.h"
+#include "doppler/engine/threads/routes.h"
+
+namespace doppler {
+
+using Ticks = std::int64_t;  // nanoseconds since the run began
+
+// What the threads of one run share. Every array element has one writer, except the users of a buffer. Internal to
+// doppler/engine.
+struct SharedRun {
+  SharedRun(const Problem& problem, Kernels& kernels, const EngineOptions& options);
+
+  // Lays out a placement and resets everything. Throws InfeasibleError if the parameters do not fit.
+  void prepare(const Placement& placement);
+
+  void lay_out_levels();
+
+  Ticks now() const { return (std::chrono::steady_clock::now() - begin).count(); }
+  bool emulated() const { return options.devices == EngineOptions::Devices::emulated; }
+
+  // Whether workers are their own couriers, which then have no threads.
+  bool receiver_copies() const { return problem.rules().links == Links::receiver; }
+  // Whether one courier lets the time of all transfers pass.
+  bool one_courier() const { return emulated() && !receiver_copies(); }
+
+  // Threads: workers 0 … devices-1, then the couriers.
+  unsigned courier_count() const { return one_courier() ? 1 : devices; }
+  unsigned courier_of(DeviceId dst) const { return one_courier() ? 0 : dst; }
+  unsigned courier_thread(unsigned courier) const { return devices + courier; }
+  unsigned thread_count() const { return devices + (receiver_copies() ? 0 : courier_count()); }
+
+  MessageLog& direct(DeviceId src, DeviceId dst) { return direct_logs[src * devices + dst]; }
+  MessageLog& requests(DeviceId src, unsigned courier) { return request_logs[src * courier_count() + courier]; }
+
+  // One user less; the last one gives the memory back.
+  void release(std::uint32_t buffer, DeviceId device, Bytes bytes);
+  // Space for the copy that transfer `id` makes. False: it does not fit now.
+  bool reserve_copy(std::uint32_t id);
+  // Fills it and lets go of the original.
+  void copy(std::uint32_t id);
+  // Keeps the first exception and stops the run.
+  void fail(std::exception_ptr error);
+  bool stopped() const { return stop.load(std::memory_order_seq_cst); }
+  void stop_all();
+  // Everybody sleeps and work is left: ends the run.
+  void deadlock();
+
+  const Problem& problem;
+  const Graph& graph;
+  Kernels& kernels;
+  const DeviceMemory& memory;
+  EngineOptions options;
+  DeviceId devices;
+  Routes routes;
+  std::vector<std::uint32_t> rank;   // as Placement::priority, where the rules read it
+  std::vector<char> folds;           // by op: takes inputs as they arrive
+  std::vector<std::uint32_t> depth;  // by op, if bulk-synchronous
+  std::uint32_t levels = 0;
+  std::vector<std::vector<std::vector<OpId>>> ops_of_level;   // by device and level, if bulk-synchronous
+  std::vector<std::vector<std::uint32_t>> arrivals_of_level;  // transfers from producers of the level, likewise
+  std::deque<Arena> arenas;                                   // by device
+
+  struct Buffer {
+    std::byte* data = nullptr;
+    std::atomic<std::uint32_t> users{0};
+  };
+  std::unique_ptr<Buffer[]> buffers;  // as numbered by Routes
+  std::size_t buffer_count = 0;
+
+  // By op: inputs that have not arrived. Only its device writes it; the watchdog reads.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> pending;
+  struct OpRecord {
+    Ticks ready = 0, start = 0, end = 0;
+  };
+  std::vector<OpRecord> op_records;
+  struct TransferRecord {
+    Ticks queued = 0, start = 0, end = 0;
+    std::uint32_t channel = 0;
+    bool waited_for_memory = false;
+  };
+  std::vector<TransferRecord> transfer_records;
+
+  std::deque<MessageLog> direct_logs;   // worker to worker: the tensor is there
+  std::deque<MessageLog> request_logs;  // worker to courier: take it there
+  std::deque<MessageLog> arrival_logs;  // courier to worker: it is there
+
+  Parking parking;
+  std::unique_ptr<std::atomic<bool>[]> resting;  // by device: its worker has nothing to do
+  std::chrono::steady_clock::time_point begin;
+  std::atomic<bool> stop{false}, deadlocked{false};
+  std::atomic<std::uint32_t> unfinished{0};  // workers
+  std::atomic<std::uint32_t> superstep{0};   // how often a worker has reached a barrier, if bulk-synchronous
+
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  Placement placement;  // the one laid out
+  bool laid_out = false;
+};
+
+}  // namespace doppler

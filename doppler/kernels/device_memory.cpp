@@ -1,0 +1,21 @@
+#include "doppler/kernels/device_memory.h"
+
+#include <cstring>
+#include <new>
+
+namespace doppler {
+namespace {
+constexpr std::align_val_t kLine{64};
+}
+
+std::byte* DeviceMemory::allocate(DeviceId, Bytes bytes) const {
+  return static_cast<std::byte*>(::operator new(bytes, kLine));
+}
+
+void DeviceMemory::free(DeviceId, std::byte* data) const { ::operator delete(data, kLine); }
+
+void DeviceMemory::copy(const std::byte* from, Owner, std::byte* to, Owner, Bytes bytes) const {
+  std::memcpy(to, from, bytes);
+}
+
+}  // namespace doppler

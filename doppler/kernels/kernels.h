@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "doppler/base/ids.h"
+#include "doppler/kernels/device_memory.h"
+
+namespace doppler {
+
+// Where the tensors of one op lie on its device. Tensors of no bytes are null.
+struct OpBuffers {
+  std::span<const std::byte* const> inputs;  // as Graph::inputs(op)
+  std::span<std::byte* const> outputs;       // as Graph::outputs(op)
+};
+
+// What the ops of one graph do. The runtime decides when and where they run; a Kernels knows nothing of that. Calls
+// come from the threads of all devices at once, each op from one thread at a time.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  // Where the buffers of the ops lie. It must last as long as any engine that uses it.
+  virtual const DeviceMemory& memory() const;
+
+  // Runs the op to its end on the calling thread. An exception cancels the run.
+  virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
+
+  // A run begins; it is over, or cancelled: then ops that are still running should end soon, nobody waits for their
+  // results. From any thread.
+  virtual void start() {}
+  virtual void cancel() {}
+
+  // An op that can take its inputs one at a time, in any order: a formation. Its device folds what has arrived while it
+  // has nothing else to do, so that little is left when the last input comes.
+  virtual bool folds(OpId op) const;
+  // Adds input number `input` to the outputs; the first one only copies.
+  virtual void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers);
+};
+
+}  // namespace doppler

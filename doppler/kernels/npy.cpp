@@ -1,0 +1,206 @@
+#include "doppler/kernels/npy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "doppler/base/error.h"
+#include "doppler/kernels/strided_copy.h"
+
+namespace doppler {
+
+using program::DType;
+using program::Index;
+using program::Shape;
+
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kAlignment = 64;  // of the data in the file, by the format
+
+struct Descriptor {
+  std::string_view text;
+  DType dtype;
+};
+constexpr Descriptor kDescriptors[] = {
+    {"<f4", DType::f32}, {"<f8", DType::f64}, {"<c8", DType::c64}, {"<c16", DType::c128}};
+
+// The header is a Python dictionary with three known keys.
+class HeaderReader {
+ public:
+  HeaderReader(const std::string& where, std::string_view text) : where_(where), text_(text) {}
+
+  struct Header {
+    std::optional<DType> dtype;
+    std::optional<bool> fortran_order;
+    std::optional<Shape> shape;
+  };
+
+  Header read() {
+    Header header;
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      if (key == "descr" && !header.dtype)
+        header.dtype = dtype();
+      else if (key == "fortran_order" && !header.fortran_order)
+        header.fortran_order = boolean();
+      else if (key == "shape" && !header.shape)
+        header.shape = shape();
+      else
+        refuse("another key", "'descr', 'fortran_order' and 'shape', once each");
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (!text_.empty()) refuse("more after the dictionary", "its end");
+    if (!header.dtype || !header.fortran_order || !header.shape)
+      refuse("a key missing", "'descr', 'fortran_order' and 'shape'");
+    return header;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view found, std::string_view required) const {
+    throw InputError(fmt::format("{}: npy header: found {}; required {}", where_, found, required));
+  }
+
+  void skip_space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \n"), text_.size())); }
+  bool accept(char c) {
+    skip_space();
+    if (text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) refuse("another character", fmt::format("'{}'", c));
+  }
+  bool accept_word(std::string_view word) {
+    skip_space();
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+
+  std::string_view quoted() {
+    const char quote = accept('"') ? '"' : '\'';
+    if (quote == '\'') expect('\'');
+    const std::size_t end = text_.find(quote);
+    if (end == std::string_view::npos) refuse("a string without end", "a closing quote");
+    const std::string_view result = text_.substr(0, end);
+    text_.remove_prefix(end + 1);
+    return result;
+  }
+
+  DType dtype() {
+    const std::string_view text = quoted();
+    for (const Descriptor& descriptor : kDescriptors)
+      if (descriptor.text == text) return descriptor.dtype;
+    refuse("another element type", "'<f4', '<f8', '<c8' or '<c16'");
+  }
+
+  bool boolean() {
+    if (accept_word("True")) return true;
+    if (!accept_word("False")) refuse("no truth value", "True or False");
+    return false;
+  }
+
+  Shape shape() {
+    Shape result;
+    Index total = 1;
+    expect('(');
+    while (!accept(')')) {
+      skip_space();
+      Index size = 0;
+      const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
+      if (error != std::errc() || size < 1) refuse("a size that is none", "whole numbers from 1 on");
+      if (size > program::kMostElements / total) refuse("a shape of too many elements", "fewer");
+      total *= size;
+      result.push_back(size);
+      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return result;
+  }
+
+  const std::string& where_;
+  std::string_view text_;
+};
+
+std::size_t little_endian(std::string_view bytes) {
+  std::size_t result = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) result = result << 8 | static_cast<unsigned char>(bytes[i]);
+  return result;
+}
+
+// From the order in which the first index is fastest.
+void copy_from_fortran_order(const Array& array, const char* data) {
+  const std::vector<Index> steps = row_major_steps(array.shape);
+  std::vector<Loop> loops;
+  Index step = 1;
+  for (std::size_t i = 0; i < array.shape.size(); ++i) {
+    loops.push_back({array.shape[i], {step, steps[i]}});
+    step *= array.shape[i];
+  }
+  StridedCopy(std::move(loops), size_of(array.dtype)).run(reinterpret_cast<const std::byte*>(data), array.bytes.data());
+}
+
+}  // namespace
+
+Array parse_npy(const std::string& where, std::string_view content) {
+  const auto refuse = [&](const std::string& found, const std::string& required) {
+    throw InputError(fmt::format("{}: {}; required {}", where, found, required));
+  };
+  constexpr std::size_t kVersionBytes = 2;
+  const std::size_t start = kMagic.size() + kVersionBytes;
+  if (!content.starts_with(kMagic) || content.size() < start) refuse("not an array file", "NumPy's .npy");
+  const int version = static_cast<unsigned char>(content[kMagic.size()]);
+  if ((version != 1 && version != 2) || content[kMagic.size() + 1] != 0)
+    refuse(fmt::format("npy version {}.{}", version, static_cast<int>(content[kMagic.size() + 1])), "1.0 or 2.0");
+  const std::size_t length_bytes = version == 1 ? 2 : 4;
+  const std::size_t length = little_endian(content.substr(start, length_bytes));
+  if (content.size() < start + length_bytes || content.size() - start - length_bytes < length)
+    refuse("the file ends within its header", "all of it");
+  const auto header = HeaderReader(where, content.substr(start + length_bytes, length)).read();
+  const std::string_view data = content.substr(start + length_bytes + length);
+  const std::size_t elements = static_cast<std::size_t>(program::product(*header.shape));
+  if (data.size() % size_of(*header.dtype) != 0 || data.size() / size_of(*header.dtype) != elements)
+    refuse(fmt::format("{} bytes of data for shape {}", data.size(), program::to_string(*header.shape)),
+           fmt::format("{} elements of {} bytes", elements, size_of(*header.dtype)));
+  Array array(*header.dtype, *header.shape);
+  if (!*header.fortran_order) {
+    std::memcpy(array.bytes.data(), data.data(), data.size());
+    return array;
+  }
+  AlignedBytes aligned(data.size());  // the text may lie anywhere
+  std::memcpy(aligned.data(), data.data(), data.size());
+  copy_from_fortran_order(array, reinterpret_cast<const char*>(aligned.data()));
+  return array;
+}
+
+std::string to_npy(const Array& array) {
+  const auto descriptor = std::find_if(std::begin(kDescriptors), std::end(kDescriptors),
+                                       [&](const Descriptor& d) { return d.dtype == array.dtype; });
+  DOPPLER_CHECK(descriptor != std::end(kDescriptors), "found {}", to_string(array.dtype));
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descriptor->text,
+                                   fmt::join(array.shape, ", "), array.shape.size() == 1 ? "," : "");
+  const std::size_t fixed = kMagic.size() + 4;  // version and length
+  header.append(kAlignment - (fixed + header.size() + 1) % kAlignment, ' ');
+  header += '\n';
+  std::string result(kMagic);
+  result += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  result += header;
+  result.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+  return result;
+}
+
+}  // namespace doppler

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "doppler/kernels/array.h"
+#include "doppler/kernels/kernels.h"
+#include "doppler/kernels/op_plan.h"
+#include "doppler/program/lower/lower.h"
+
+namespace doppler {
+
+// The ops of a lowered program, computed for real: in the program's own dtypes (f32, f64 and their complex pairs), by
+// the backend; on the host each op on the thread that calls. Everything that depends on shapes is prepared here, so that
+// an op parses nothing, looks nothing up and, once every thread has its scratch memory, allocates nothing.
+class ProgramKernels final : public Kernels {
+ public:
+  // `inputs` has a value for every input that the program reads, `variables` one for every variable. Throws InputError
+  // if not, or if an expression has a dtype without kernels.
+  ProgramKernels(const program::Program& program, const program::Lowered& lowered, Arrays inputs,
+                 const program::Variables& variables = {}, std::unique_ptr<Backend> backend = make_host_backend());
+  ~ProgramKernels() override;
+
+  const DeviceMemory& memory() const override { return *backend_; }
+  void run(OpId op, DeviceId device, const OpBuffers& buffers) override;
+  bool folds(OpId op) const override { return !plans_[op].folds.empty(); }
+  void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers) override;
+
+  // Whether ops that compute a part of an output or of a next value also write it into results(). Off, because it takes
+  // time. Not during a run.
+  void keep_results(bool keep);
+  // By expression: the program's outputs and the next values of its updates, as the last run left them.
+  const Arrays& results() const { return results_; }
+
+ private:
+  void compute(const OpPlan& plan, OpId op, DeviceId device, const OpBuffers& buffers);
+  void fold_one(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers);
+  const std::byte* locate(const DataSource& source, DeviceId device, const OpBuffers& buffers,
+                          const std::byte* scratch);
+  const std::byte* on_device(DeviceId device, std::span<const std::byte> resident);
+  const std::byte* on_host(DeviceId device, const std::byte* data, Bytes bytes) const;
+
+  std::unique_ptr<Backend> backend_;
+  ResidentInputs inputs_;
+  // Inputs of the program in memories other than the host's: taken there when an op first reads them there.
+  std::mutex uploads_mutex_;
+  std::map<std::pair<DeviceId, const std::byte*>, std::byte*> uploads_;
+  std::vector<OpPlan> plans_;  // by op
+  std::size_t scratch_bytes_ = 0;
+  // A result that can be kept.
+  struct Result {
+    program::ExprId expr;
+    program::DType dtype;
+    program::Shape shape;
+    std::vector<OpId> ops;  // that compute it; none: it is an input
+  };
+  std::vector<Result> kept_;
+  Arrays results_;
+  std::vector<std::byte*> result_of_op_;  // null: not kept
+};
+
+}  // namespace doppler

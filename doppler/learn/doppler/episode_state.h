@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "doppler/learn/doppler/policy_input.h"
+#include "doppler/place/memory.h"
+
+namespace doppler {
+
+// What a policy is told about every device when an op is to be placed. "Inputs" are those of the op, "co-parents" the
+// other inputs of its consumers, "siblings" the other consumers of its inputs; shares are by transfer time and count a
+// device that is near in part (PolicyInput::nearness). squash(x, y) = x / (x + y).
+inline constexpr auto kDeviceFeatures = std::to_array<std::string_view>({
+    "finish",
+    "finish_squashed",
+    "finish_first",  // of the op, minus the earliest on any device; flag
+    "load_minus_mean",
+    "available_minus_first",  // over the horizon
+    "idle",
+    "moved",  // gap before the op; transfer time of its inputs; squashed
+    "inputs_bytes",
+    "inputs_count",  // share of the inputs that are here
+    "coparents_of_all",
+    "coparents_of_placed",  // share of the co-parents that are here
+    "siblings",             // share of the placed siblings that are here
+    "load",
+    "empty",             // over the horizon; flag
+    "critical",          // start + b-level - horizon, over the horizon
+    "load_gap",          // over the least loaded device, squashed by the op's time
+    "slowness",          // log of the op's time here over its mean
+    "memory",            // capacity used with the op
+    "available",         // over the horizon
+    "arrival_squashed",  // of the last input, minus the earliest on any device
+});
+inline constexpr std::size_t kDeviceFeatureCount = kDeviceFeatures.size();
+
+// The five features of the published code, in its order, divided by the horizon instead of standardised over the
+// devices (equal devices would all look like zeros), with a flag for "no input here".
+inline constexpr auto kPaperDeviceFeatures = std::to_array<std::string_view>({
+    "load",
+    "inputs_load",
+    "inputs_first_start",
+    "inputs_last_end",
+    "start",
+    "inputs_any",
+});
+
+enum class DeviceFeatureSet : std::uint8_t { improved, paper };
+std::size_t feature_count(DeviceFeatureSet set);
+
+// The state of an episode: ops placed so far, with the times that list scheduling gives them (appended, transfers
+// without contention). Everything is kept up to date as ops are placed, so that observing costs
+// O(edges of the op × devices). Nothing is allocated except by bind(), and there only if the problem is larger than any
+// before.
+class EpisodeState {
+ public:
+  explicit EpisodeState(DeviceFeatureSet set) : set_(set), feature_count_(feature_count(set)) {}
+
+  // The problem of the next episodes; it must outlive them.
+  void bind(const PolicyInput& input);
+  void reset();
+  const PolicyInput& input() const { return *input_; }
+  // The ops that were ready from the start, in id order.
+  template <typename OnReady>
+  void for_each_source(OnReady on_ready) const {
+    for (OpId op = 0; op < input_->op_count(); ++op)
+      if (input_->producers(op).empty()) on_ready(op);
+  }
+
+  // Looks at the devices for `op`, all of whose producers are placed. The other accessors then speak of it.
+  void observe(OpId op);
+  // Whether it may go there: allowed by the problem, the device of its colocation unit, memory left. At least one may;
+  // if every device is full, the one that is least so.
+  bool may_go(DeviceId device) const { return may_go_[device]; }
+  DeviceId choices() const { return choices_; }
+  const float* features(DeviceId device) const { return features_.data() + device * feature_count_; }
+  Seconds start(DeviceId device) const { return start_[device]; }
+  Seconds finish(DeviceId device) const { return finish_[device]; }
+
+  // Puts the observed op on a device; on_ready(op) for each op that is ready because of it.
+  template <typename OnReady>
+  void place(OpId op, DeviceId device, OnReady on_ready) {
+    settle(op, device);
+    for (const PolicyInput::Edge& edge : input_->consumers(op))
+      if (--missing_[edge.op] == 0) on_ready(edge.op);
+  }
+  std::span<const DeviceId> device_of_op() const { return device_of_op_; }
+  Seconds end(OpId op) const { return end_of_op_[op]; }  // once it is placed
+  static constexpr DeviceId kUnplaced = std::numeric_limits<DeviceId>::max();
+
+ private:
+  void find_choices(OpId op);
+  void time_devices(OpId op);
+  void sum_affinities(OpId op);
+  void write_features(OpId op);
+  void write_paper_features(OpId op);
+  void settle(OpId op, DeviceId device);
+  // Spreads shares over near devices.
+  void spread(std::vector<float>& amount);
+
+  const DeviceFeatureSet set_;
+  const std::size_t feature_count_;
+  const PolicyInput* input_ = nullptr;
+  DeviceId devices_ = 0;
+
+  // Ops placed so far.
+  std::vector<DeviceId> device_of_op_;  // kUnplaced: not yet
+  std::vector<char> assigned_;  // the device is known: the op or another of its unit is placed; empty: no groups
+  std::vector<DeviceId> unit_device_;
+  std::vector<std::uint32_t> missing_;
+  std::vector<Seconds> start_of_op_, end_of_op_;
+  std::vector<float> inflow_;   // op × device: transfer times of its inputs that are there
+  std::vector<float> outflow_;  // op × device: transfer times to its consumers that are there
+  std::vector<Seconds> slot_end_, available_, load_;
+  std::vector<std::uint32_t> slot_begin_;
+  std::vector<Bytes> parameter_bytes_;  // per device
+  std::optional<StaticMemory> empty_memory_, memory_;
+
+  // The observed op.
+  std::vector<char> may_go_;
+  DeviceId choices_ = 0;
+  std::vector<Seconds> arrival_, start_, finish_, moved_;
+  std::vector<float> inputs_, inputs_count_, coparents_, siblings_, spread_;
+  std::vector<float> features_;
+};
+
+}  // namespace doppler

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "doppler/learn/doppler/network.h"
+#include "doppler/learn/nn/precise_sum.h"
+
+namespace doppler {
+
+// Who decides in a rollout, and what the policy should have decided.
+enum class Deciding : std::uint8_t {
+  sampled,  // the policy, by lot; the target is what was drawn
+  greedy,   // the policy, most probable first; the target is what was taken
+};
+
+// A rule that labels states: the ops it would take next, the devices it would put an op on. Sets, because it may be
+// indifferent: the loss is then −log Σ p over the set.
+enum class TeacherRule : std::uint8_t {
+  critical_path,  // largest b-level with transfers; earliest start
+  heft,           // the same; earliest finish
+};
+
+// How much each part of the loss of one episode counts:
+//   sel · Σ_steps −log p(target op) + plc · Σ_steps −log p(target device) − entropy · Σ_steps (H_sel + H_plc)
+struct LossWeights {
+  double sel = 0, plc = 0, entropy = 0;
+};
+
+// One episode at a time: n steps, at each of which SEL takes a ready op and PLC a device for it. Keeps what the
+// backward pass needs if asked to. Allocates only in bind(), and there only if the problem is larger than any before.
+//
+// SEL's logits do not change during an episode, so drawing from the softmax over the ready set is an exponential race:
+// when an op becomes ready at time t it draws t + Exp(1) / exp(logit), and the smallest goes first (times are
+// memoryless, so late arrivals join fairly). One heap operation per op instead of a sum over the ready set; the
+// gradient needs only running sums of 1/Z for Z the sum of the weights in the ready set.
+template <typename Real>
+class Rollout {
+ public:
+  Rollout(DeviceFeatureSet set, const HeadShape& shape, bool keeps_activations);
+  virtual ~Rollout() = default;
+
+  // The problem of the next episodes; it must outlive them.
+  void bind(const PolicyInput& input);
+
+  // The network's embedding and head must stay as they are until after backward().
+  virtual void act(const Embedding<Real>& embedding, const Real* head, Deciding deciding, Rng& rng);
+  // Takes the given decisions; they are the target. `order` must be topological, `devices` may be anything.
+  virtual void follow(const Embedding<Real>& embedding, const Real* head, std::span<const OpId> order,
+                      std::span<const DeviceId> device_of_op);
+  // Acts by lot, but the target is what the teacher would have done in the states met.
+  virtual void imitate(const Embedding<Real>& embedding, const Real* head, TeacherRule teacher, Rng& rng);
+
+  std::span<const OpId> order() const { return order_; }
+  std::span<const DeviceId> device_of_op() const { return state_.device_of_op(); }
+
+  // Adds the gradient of the loss of the last episode to that of the embedding and of the head. Once per episode: it
+  // uses up the activations.
+  virtual void backward(const Real* head, const LossWeights& weights, Embedding<Real>& gradient, Real* head_gradient);
+
+  // Of the last episode, per step.
+  double entropy() const { return (sel_entropy_ + plc_entropy_) / static_cast<double>(order_.size()); }
+  // Of the targets, summed over steps; of a set of them, log Σ p.
+  double log_probability() const { return log_probability_; }
+  // What the policy thought of a device at a step; 0: the op could not go there. Only if activations are kept.
+  Real probability(std::size_t step, DeviceId device) const { return probability_[step * devices_ + device]; }
+  // imitate(): the share of steps in which the policy's first choice was one of the teacher's.
+  double sel_agreement() const { return sel_agreement_; }
+  double plc_agreement() const { return plc_agreement_; }
+
+ protected:
+  struct Racer {
+    double time;
+    OpId op;
+    bool operator<(const Racer& other) const {  // for a heap with the smallest on top
+      return time != other.time ? time > other.time : op > other.op;
+    }
+  };
+
+  virtual void before_step() {}
+  void begin(const Embedding<Real>& embedding);
+  void join(OpId op);
+  void enter_race(OpId op);
+  void leave(OpId op);
+  OpId next_in_race();
+  void look(OpId op, const Embedding<Real>& embedding, const Real* head);
+  void device_term(const float* features, const Real* head, Real* sum, Real* hidden) const;
+  DeviceId decide(Deciding deciding, Rng& rng) const;
+  void commit(OpId op, DeviceId device, const Embedding<Real>& embedding);
+  void set_target(DeviceId device);
+  void label_ops(TeacherRule teacher);
+  void label_devices(TeacherRule teacher);
+  void backward_devices(std::size_t step, const Real* head, const LossWeights& weights, Embedding<Real>& gradient,
+                        Real* head_gradient);
+  void backward_device_terms(const Real* head, Real* head_gradient);
+  void backward_scores(const LossWeights& weights, Embedding<Real>& gradient) const;
+
+  EpisodeState state_;
+  const HeadShape shape_;
+  const bool keeps_;
+  std::size_t ops_ = 0, devices_ = 0;
+  Real placed_scale_ = 0;
+
+  // SEL.
+  const Embedding<Real>* embedding_ = nullptr;
+  enum class Race : std::uint8_t { drawn, by_score, none } race_ = Race::none;
+  Rng* rng_ = nullptr;
+  double now_ = 0;
+  std::vector<Racer> ready_;                                // a heap
+  std::vector<double> weight_;                              // exp(score)
+  PreciseSum z_, z_score_;                                  // Σ weight, Σ weight · score over the ready set
+  std::vector<PreciseSum> sum_inverse_z_, sum_mean_score_;  // running sums of 1/Z, mean score / Z, before each step
+  std::vector<std::uint32_t> joined_, left_;                // the first step in the ready set, and the one that took it
+  std::vector<double> sel_target_;                          // per op: how often it was the target
+
+  // PLC.
+  std::vector<Real> device_sum_;  // device × width: the scaled sums of `placed`
+  std::vector<Real> input_sum_;   // device × width: for the op at hand, the sums, then means, of `producer`
+  std::vector<std::uint32_t> input_count_;
+  std::vector<double> logit_;
+  std::vector<Real> activation_now_, hidden_now_;
+
+  // The episode.
+  std::vector<OpId> order_;
+  std::size_t step_ = 0;
+  double sel_entropy_ = 0, plc_entropy_ = 0, log_probability_ = 0, sel_agreement_ = 0, plc_agreement_ = 0;
+  std::vector<Real> probability_, log_probabilities_, target_;  // step × device; 0 where an op may not go
+  std::vector<float> features_;                                 // step × device × feature
+  std::vector<Real> activation_, hidden_;                       // step × device × width, or × hidden; after φ
+  std::vector<char> decided_;                                   // step: there was a choice
+
+  // The backward pass.
+  std::vector<Real> later_;  // device × width: the gradients of later steps
+  std::vector<Real> hidden_gradient_, scratch_;
+};
+
+}  // namespace doppler

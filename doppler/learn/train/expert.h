@@ -1,0 +1,12 @@
+#pragma once
+
+#include "doppler/base/budget.h"
+#include "doppler/learn/train/task.h"
+
+namespace doppler {
+
+// Expert iteration (Anthony, Tian and Barber, 2017) with the annealer as the expert: improves a placement by local
+// search, makes the result easier to learn, and offers it to the task's elites. Deterministic if the budget is.
+void improve_by_search(Task& task, const Placement& start, const Budget& budget, std::uint64_t seed);
+
+}  // namespace doppler

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "doppler/base/rng.h"
+#include "doppler/learn/train/task.h"
+
+namespace doppler {
+
+// What a stream of generated tasks varies over; every range is drawn from log-uniformly.
+struct GeneratedTaskOptions {
+  OpId fewest_ops = 30, most_ops = 2000;
+  DeviceId fewest_devices = 2, most_devices = 16;
+  double least_communication = 0.1, most_communication = 50;  // transfer time over compute time, see graph/generate.h
+  double heterogeneous = 0.3;                                 // share of the machines with unequal speeds and links
+  bool mixed_disciplines = true;  // fifo half of the time, otherwise priority or ordered; false: always `rules`
+  Rules rules;
+};
+
+// A random graph (layered, random, series-parallel, a chain of blocks, or a chain with parameters) on a random machine.
+std::unique_ptr<OwnedTask> generate_task(const GeneratedTaskOptions& options, Rng rng);
+
+}  // namespace doppler

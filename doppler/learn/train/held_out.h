@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "doppler/learn/doppler/network.h"
+#include "doppler/learn/train/task.h"
+
+namespace doppler {
+
+// Problems that are not trained on, to choose between parameter versions: training longer can make a policy worse on
+// graphs it has not seen.
+class Validation {
+ public:
+  explicit Validation(std::vector<std::unique_ptr<OwnedTask>> tasks);
+
+  bool empty() const { return tasks_.empty(); }
+  // The geometric mean, over the tasks, of the network's zero-shot makespan over that of the best cheap heuristic.
+  // Below 1: better than they are.
+  double score(Network<float>& network) const;
+
+ private:
+  std::vector<std::unique_ptr<OwnedTask>> tasks_;
+  std::vector<Seconds> reference_;
+};
+
+}  // namespace doppler

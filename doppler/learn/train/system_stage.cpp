@@ -1,0 +1,174 @@
+#include "doppler/learn/train/system_stage.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "doppler/base/error.h"
+#include "doppler/base/statistics.h"
+#include "doppler/learn/train/zero_shot.h"
+#include "doppler/place/list/critical_path.h"
+#include "doppler/place/list/etf.h"
+#include "doppler/place/list/heft.h"
+#include "doppler/place/partition/metis.h"
+#include "doppler/place/search/corrected_search.h"
+
+namespace doppler {
+namespace {
+
+constexpr std::size_t kFinalists = 3;      // beside the placement of stage II
+constexpr double kFinalShare = 0.2;        // of the runs
+constexpr double kSignificance = 0.05;     // of the final
+constexpr std::uint64_t kRunsPerStep = 4;  // a policy that has settled needs no runs, and must end nevertheless
+constexpr std::uint32_t kSamples = 16;     // of the policy, where it is asked as a whole
+constexpr std::uint64_t kSearchEvaluations = 20'000;  // in the corrected simulator, per update
+
+LearnerOptions learner_of(const SystemStageOptions& options) {
+  LearnerOptions result = options.learner;
+  result.batch = options.batch;
+  return result;
+}
+
+// Of the methods that take no time; those that find nothing that fits in memory are left out.
+std::vector<Placement> classical_placements(const Problem& problem, std::uint64_t seed) {
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  options.seed = seed;
+  std::vector<Placement> found;
+  for (const auto method : {heft, etf, critical_path, metis}) {
+    try {
+      found.push_back(method(problem, options).placement);
+    } catch (const InfeasibleError&) {
+      // Another may find something that fits.
+    }
+  }
+  return found;
+}
+
+Placement placement_of(const Elite& elite) { return {elite.device_of_op, ranks_from_order(elite.order), {}}; }
+
+}  // namespace
+
+SystemStage::SystemStage(Network<float>& network, Task& simulated, Oracle& system, const SystemStageOptions& options)
+    : SystemStage(network, simulated, options,
+                  std::make_unique<MeasuredOracle>(system, simulated.problem(), options.oracle)) {}
+
+SystemStage::SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
+                         std::unique_ptr<MeasuredOracle> oracle)
+    : network_(network),
+      simulated_(simulated),
+      options_(options),
+      oracle_(*oracle),
+      task_(simulated.name(), simulated.problem(), std::move(oracle)),
+      learner_(network, learner_of(options)) {
+  DOPPLER_CHECK(options.runs >= kFewestRuns, "{} runs", options.runs);
+}
+
+std::uint64_t SystemStage::final_rounds() const {
+  return static_cast<std::uint64_t>(kFinalShare * static_cast<double>(options_.runs)) / (kFinalists + 1);
+}
+
+double SystemStage::done() const {
+  if (finished()) return 1;
+  return std::min(1.0, std::max(static_cast<double>(oracle_.runs()) / static_cast<double>(options_.runs),
+                                static_cast<double>(steps_ * kRunsPerStep) / static_cast<double>(options_.runs)));
+}
+
+std::uint64_t SystemStage::episodes() const {
+  const std::uint64_t others = (steps_ > 0 ? 1U : 0U) + (finished() ? 1U : 0U);  // the starts, the final
+  return (steps_ - others) * options_.batch;
+}
+
+UpdateReport SystemStage::step(Rng rng) {
+  DOPPLER_CHECK(!finished(), "a step after the final");
+  UpdateReport report;
+  if (steps_ == 0) {
+    measure_starts();
+  } else {
+    oracle_.set_incumbent(simulated_.best());  // known, but for a process that has just resumed
+    const std::uint64_t kept = final_rounds() * (kFinalists + 1);
+    const std::uint64_t needed = (options_.batch + 1) * options_.oracle.repeats;
+    if (oracle_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
+      ask_corrected_simulator(rng.bits());
+      report = learner_.reinforce(task_, options_.rate, options_.entropy, rng);
+    } else {
+      hold_final();
+    }
+  }
+  ++steps_;
+  return report;
+}
+
+void SystemStage::measure_starts() {
+  // Into the simulated task first, so that its best is the placement of stage II even if there was no stage II.
+  const std::vector<Placement> classical = classical_placements(simulated_.problem(), options_.seed);
+  for (const Placement& placement : classical) simulated_.evaluate(placement);
+  MethodOptions options;
+  options.budget = Budget::unlimited();
+  options.seed = options_.seed;
+  try {
+    simulated_.evaluate(zero_shot(network_, simulated_.problem(), kSamples, options).placement);
+  } catch (const InfeasibleError&) {
+    // Whether anything fits is asked next.
+  }
+  if (simulated_.elites().empty())
+    throw InfeasibleError(fmt::format("{}: found no placement that fits in memory to start from", simulated_.name()));
+  oracle_.set_incumbent(simulated_.best());
+  std::vector<Placement> starts = {simulated_.best()};
+  for (const Elite& elite : simulated_.elites()) starts.push_back(placement_of(elite));
+  starts.insert(starts.end(), classical.begin(), classical.end());
+  for (const Placement& start : starts)
+    if (!oracle_.would_refuse(start)) task_.evaluate(start);
+}
+
+// Expert iteration with an expert that knows what the devices were measured to take; the policy learns from the elites.
+void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
+  if (oracle_.ratios() == nullptr) return;
+  MethodOptions options;
+  options.budget = Budget::for_evaluations(kSearchEvaluations);
+  options.seed = seed;
+  const Advice advice = [this](const Problem& problem, const MethodOptions& how) {
+    return zero_shot(network_, problem, kSamples, how);
+  };
+  const Suggestion found = search_corrected(*oracle_.ratios(), task_.problem(), task_.best(), advice, options);
+  if (found.predicted >= found.before) return;
+  try {
+    oracle_.measure(found.placement);
+    task_.evaluate(found.placement);
+  } catch (const InfeasibleError&) {
+    // The system disagrees with the simulator about memory.
+  }
+}
+
+void SystemStage::hold_final() {
+  std::vector<Placement> field = {simulated_.best()};
+  const auto enter = [&](Placement placement) {
+    const auto same = [&](const Placement& other) { return oracle_.key(other) == oracle_.key(placement); };
+    if (field.size() > kFinalists || std::any_of(field.begin(), field.end(), same)) return;
+    if (!oracle_.would_refuse(placement)) field.push_back(std::move(placement));
+  };
+  enter(task_.best());
+  for (const Elite& elite : task_.elites()) enter(placement_of(elite));
+  std::vector<std::vector<Seconds>> times(field.size());
+  for (std::uint64_t round = 0; round < final_rounds(); ++round)
+    for (std::size_t i = 0; i < field.size(); ++i) times[i].push_back(oracle_.run(field[i]));
+  SystemVerdict verdict;
+  verdict.before = median(times[0]);
+  verdict.finalists = field.size() - 1;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < field.size(); ++i)
+    if (best == 0 || median(times[i]) < median(times[best])) best = i;
+  if (best > 0) {
+    verdict.after = median(times[best]);
+    verdict.p = probability_not_smaller(times[best], times[0]);
+    verdict.changed = verdict.p < kSignificance / static_cast<double>(verdict.finalists);
+  }
+  verdict.placement = verdict.changed ? field[best] : field[0];
+  verdict_ = std::move(verdict);
+}
+
+void SystemStage::restore(std::uint64_t steps, std::optional<SystemVerdict> verdict) {
+  steps_ = steps;
+  verdict_ = std::move(verdict);
+}
+
+}  // namespace doppler

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "doppler/learn/train/learner.h"
+#include "doppler/sim/measured_oracle.h"
+
+namespace doppler {
+
+struct SystemStageOptions {
+  std::uint64_t runs = 400;  // of the system, all in all; a final that is interrupted is run again as a whole
+  MeasuredOracleOptions oracle;
+  double rate = 3e-4;      // gentle: there are few updates, and they are noisy
+  double entropy = 1e-3;   // weight
+  std::size_t batch = 8;   // rollouts per update
+  LearnerOptions learner;  // but for the batch
+  std::uint64_t seed = 0;
+};
+
+// How stage III ended.
+struct SystemVerdict {
+  Placement placement;        // the winner
+  bool changed = false;       // it is another than the placement of stage II
+  Seconds before = 0;         // median of the placement of stage II in the final
+  Seconds after = 0;          // and of the fastest of the others; 0: there was none
+  double p = 1;               // of the test between them
+  std::size_t finalists = 0;  // the others
+};
+
+// Stage III: the policy is fine-tuned on the real system.
+//
+// First the elites of stage II, the classical methods and the policy's own answer are measured; then REINFORCE goes on
+// with measured times as long as there are runs. If the system keeps timelines, every update also measures the best that
+// a simulator corrected by them knows, which becomes an elite if it is good. A fifth of them are kept for a final: the three fastest placements and
+// that of stage II are run again in turn, and the one of the least median wins if a one-sided Mann-Whitney test says
+// so, with p < 0.05 divided by the number of rivals (Bonferroni). Otherwise the placement of stage II stays.
+class SystemStage {
+ public:
+  // All must outlive it. `simulated` has what stage II found, if anything.
+  SystemStage(Network<float>& network, Task& simulated, Oracle& system, const SystemStageOptions& options);
+
+  bool finished() const { return verdict_.has_value(); }
+  // One update; the first measures what is known already, the last holds the final. `rng` is of its own for every step.
+  UpdateReport step(Rng rng);
+
+  std::uint64_t steps() const { return steps_; }
+  double done() const;
+  std::uint64_t episodes() const;
+  Task& task() { return task_; }
+  const Task& task() const { return task_; }
+  MeasuredOracle& oracle() { return oracle_; }
+  const MeasuredOracle& oracle() const { return oracle_; }
+  Learner& learner() { return learner_; }
+  const Learner& learner() const { return learner_; }
+  const std::optional<SystemVerdict>& verdict() const { return verdict_; }
+  const SystemStageOptions& options() const { return options_; }
+
+  // From a checkpoint; the task is restored by itself, the measurements by the oracle's recall().
+  void restore(std::uint64_t steps, std::optional<SystemVerdict> verdict);
+
+  static constexpr std::uint64_t kFewestRuns = 60;
+
+ private:
+  SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
+              std::unique_ptr<MeasuredOracle> oracle);
+  void measure_starts();
+  void ask_corrected_simulator(std::uint64_t seed);
+  void hold_final();
+  std::uint64_t final_rounds() const;
+
+  Network<float>& network_;
+  Task& simulated_;
+  const SystemStageOptions options_;
+  MeasuredOracle& oracle_;  // the task owns it
+  Task task_;
+  Learner learner_;
+  std::uint64_t steps_ = 0;
+  std::optional<SystemVerdict> verdict_;
+};
+
+}  // namespace doppler

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "doppler/base/budget.h"
+#include "doppler/learn/train/learner.h"
+#include "doppler/learn/train/policy_file.h"
+#include "doppler/learn/train/system_stage.h"
+
+namespace doppler {
+
+enum class Stage : std::uint8_t { imitation, simulation, system };
+std::string_view to_string(Stage stage);
+Stage parse_stage(std::string_view text);  // throws InputError
+
+enum class Teacher : std::uint8_t {
+  critical_path,  // a rule: labels any state
+  heft,           // a rule
+  best,           // the best placement of the cheap classical methods
+};
+Teacher parse_teacher(std::string_view text);  // throws InputError
+
+struct TrainingOptions {
+  std::vector<Stage> stages = {Stage::imitation, Stage::simulation};
+  // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a number
+  // of updates gives the same result every time.
+  std::uint64_t updates = 0;
+  Seconds time = 0;  // used if updates is 0
+  Teacher teacher = Teacher::critical_path;
+  double imitation_share = 0.1;             // of the whole, if there is another stage
+  double rate = 3e-3, last_rate = 3e-4;     // of Adam; falls linearly
+  double entropy = 3e-3;                    // weight; falls linearly to 0
+  double expert_share = 0.2;                // of the simulation stage's work that goes into search; 0: none
+  std::uint64_t visits_per_generated = 24;  // updates on one generated task before the next takes its place
+  std::uint64_t seed = 0;
+  const std::atomic<bool>* interrupted = nullptr;  // cuts a search short; whoever calls step() stops by himself
+  LearnerOptions learner;
+};
+
+// What happened in one update.
+struct TrainingReport {
+  std::uint64_t update = 0;
+  double done = 0;  // 0 … 1
+  Stage stage = Stage::imitation;
+  std::string task;
+  Seconds best = 0, bound = 0;          // of the task so far
+  std::uint64_t runs = 0, refused = 0;  // of the system so far
+  UpdateReport result;
+};
+
+// Makes one more task; called with a generator of its own.
+using TaskGenerator = std::function<std::unique_ptr<OwnedTask>(Rng)>;
+
+// Trains one network on tasks that take turns. Everything random comes from (seed, number of the update), so that a
+// training that is saved and resumed does exactly what it would have done.
+class Trainer {
+ public:
+  Trainer(Network<float>& network, const TrainingOptions& options);
+
+  // Tasks are visited in proportion to their weights; equal weights take turns. Throws InputError if a task is so large
+  // that a batch of its episodes would not fit in memory.
+  Task& add(std::unique_ptr<OwnedTask> owned, double weight = 1);
+  Task& add(std::unique_ptr<Task> task, double weight = 1);
+  // `count` slots for generated tasks.
+  void add_generated(TaskGenerator generator, std::size_t count);
+  // Where the stage `system` runs placements of the first task; it needs one. Must outlive the trainer.
+  SystemStage& use_system(Oracle& system, const SystemStageOptions& options);
+  SystemStage* system() { return system_.get(); }  // null: none
+
+  bool finished() const;
+  // One update. Needs at least one task.
+  TrainingReport step();
+
+  std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
+  std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
+  Seconds seconds() const;  // spent, over all resumptions
+  std::size_t task_count() const { return slots_.size(); }
+  Task& task(std::size_t i) { return slots_[i].task(); }
+
+  // The network as it stands, without what only a training needs.
+  PolicyFile policy() const;
+  // The state, for a checkpoint, with the best validation score of whoever validates (infinity: none); restore() throws InputError naming `where` unless it was saved by a trainer with the
+  // same tasks and options.
+  PolicyFile save(double best_validation = Costs::kNever) const;
+  void restore(const std::string& where, const PolicyFile& file);
+
+ private:
+  struct Slot {
+    std::unique_ptr<OwnedTask> owned;     // either …
+    std::unique_ptr<Task> borrowed = {};  // … or this
+    double weight = 1;
+    std::uint64_t visits = 0;
+    bool generated = false;
+    std::uint64_t generation = 0;  // which generated task
+    double search_credit = 0;      // evaluations that expert iteration has saved up
+    std::uint64_t next_chunk = 0;  // of which it spends so many at once
+
+    Task& task() const { return owned ? owned->task() : *borrowed; }
+  };
+
+  bool has(Stage stage) const;
+  double done() const;  // of the stages that use the simulator
+  TrainingReport system_step();
+  bool on_system() const;  // stage III has begun
+  Adam& optimiser();       // of the stage that is on
+  const Adam& optimiser() const;
+  Slot& next_slot();
+  void generate(Slot& slot);
+  void seek_expert(Slot& slot, Rng rng);
+  void ask_classical_methods(Task& task);
+  UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
+  Task& add(Slot slot);
+  void restore_slot(const std::string& where, const void* json, Slot& slot);
+  void restore_system(const std::string& where, const void* json);
+  // What decides how a training goes on, beside its length.
+  std::string method() const;
+
+  Network<float>& network_;
+  const TrainingOptions options_;
+  Learner learner_;
+  TaskGenerator generator_;
+  std::vector<Slot> slots_;
+  std::unique_ptr<SystemStage> system_;
+  std::uint64_t updates_ = 0, generated_ = 0;
+  Seconds seconds_before_ = 0;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace doppler

@@ -1,0 +1,27 @@
+#include "doppler/place/list/random.h"
+
+#include "doppler/base/rng.h"
+#include "doppler/place/list/simple_placements.h"
+#include "doppler/place/memory.h"
+
+namespace doppler {
+
+Proposal random(const Problem& problem, const MethodOptions& options) {
+  Placement placement = empty_placement(problem);
+  StaticMemory memory(problem);
+  Rng rng(options.seed);
+  std::vector<DeviceId> usable;
+  for_each_unit(problem, [&](OpId op) {
+    usable.clear();
+    for (const DeviceId device : problem.devices(op))
+      if (memory.fits(op, device)) usable.push_back(device);
+    const bool full = usable.empty();
+    const DeviceId device =
+        full ? memory.least_excess(op) : usable[rng.below(static_cast<std::uint32_t>(usable.size()))];
+    memory.add(op, device);
+    assign_unit(problem, placement, op, device, full ? Cause::memory : Cause::chosen);
+  });
+  return fit_in_memory(problem, {std::move(placement)});
+}
+
+}  // namespace doppler

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+#include "doppler/place/method.h"
+#include "doppler/sim/device_ratios.h"
+
+namespace doppler {
+
+// A policy's answer for a problem; may be empty.
+using Advice = std::function<Proposal(const Problem&, const MethodOptions&)>;
+
+struct Suggestion {
+  Placement placement;                // the incumbent itself, if nothing better was found
+  Seconds predicted = 0, before = 0;  // of it, and of the incumbent
+};
+
+// The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what two
+// short annealings make of them and of the incumbent. A search optimises exact times and may end with a placement that
+// falls apart when they vary, so that the expected makespan decides, and is the prediction.
+Suggestion search_corrected(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
+                            const Advice& policy, const MethodOptions& options);
+
+}  // namespace doppler

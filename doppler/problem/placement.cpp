@@ -1,0 +1,126 @@
+#include "doppler/problem/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
+
+namespace doppler {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kFormat = "doppler-placement";
+constexpr int kVersion = 1;
+
+const json& required_array(const std::string& where, const json& file, const char* key, OpId op_count) {
+  const auto found = file.find(key);
+  if (found == file.end() || !found->is_array())
+    throw InputError(fmt::format("{}: no array '{}'; required one entry per op", where, key));
+  if (found->size() != op_count)
+    throw InputError(
+        fmt::format("{}: '{}' has {} entries; required {}, one per op", where, key, found->size(), op_count));
+  return *found;
+}
+
+}  // namespace
+
+std::string_view to_string(Cause cause) {
+  switch (cause) {
+    case Cause::chosen:
+      return "chosen";
+    case Cause::pinned:
+      return "pinned";
+    case Cause::colocated:
+      return "colocated";
+    case Cause::only_device:
+      return "only_device";
+    case Cause::earliest_start:
+      return "earliest_start";
+    case Cause::earliest_finish:
+      return "earliest_finish";
+    case Cause::critical_path:
+      return "critical_path";
+    case Cause::partition:
+      return "partition";
+    case Cause::fill_order:
+      return "fill_order";
+    case Cause::memory:
+      return "memory";
+    case Cause::search:
+      return "search";
+    case Cause::policy:
+      return "policy";
+  }
+  throw InternalError("unknown cause");
+}
+
+std::vector<std::uint32_t> ranks_of(const std::vector<double>& values) {
+  std::vector<OpId> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return values[a] < values[b]; });
+  return ranks_from_order(order);
+}
+
+std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order) {
+  std::vector<std::uint32_t> ranks(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) ranks[order[i]] = i;
+  return ranks;
+}
+
+std::string placement_to_json(const Placement& placement, const Provenance& provenance) {
+  nlohmann::ordered_json file = {{"format", kFormat},
+                                 {"version", kVersion},
+                                 {"method", provenance.method},
+                                 {"winner", provenance.winner},
+                                 {"doppler", provenance.version},
+                                 {"budget", provenance.budget},
+                                 {"seed", provenance.seed},
+                                 {"evaluations", provenance.evaluations},
+                                 {"graph", provenance.graph},
+                                 {"machine", provenance.machine},
+                                 {"discipline", provenance.discipline},
+                                 {"links", provenance.links},
+                                 {"makespan", provenance.makespan},
+                                 {"lower_bound", provenance.lower_bound},
+                                 {"assignment", placement.device_of_op}};
+  if (!placement.priority.empty()) file["priority"] = placement.priority;
+  if (!placement.cause_of_op.empty()) {
+    auto& causes = file["causes"] = nlohmann::ordered_json::array();
+    for (const Cause cause : placement.cause_of_op) causes.push_back(to_string(cause));
+  }
+  // Names and paths need not be UTF-8.
+  return file.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count) {
+  const json file = formats::parse_json(where, json_text, {});
+  if (!file.is_object() || file.value("format", json()) != kFormat)
+    throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
+  if (file.value("version", json()) != kVersion)
+    throw InputError(fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
+  Placement placement;
+  for (const json& device : required_array(where, file, "assignment", op_count)) {
+    if (!device.is_number_unsigned() || device.get<std::uint64_t>() >= device_count)
+      throw InputError(fmt::format("{}: op {} is assigned to device {}; required a device below {}", where,
+                                   placement.device_of_op.size(), device.dump(), device_count));
+    placement.device_of_op.push_back(device.get<DeviceId>());
+  }
+  if (file.contains("priority")) {
+    std::vector<double> numbers;
+    for (const json& number : required_array(where, file, "priority", op_count)) {
+      if (!number.is_number())
+        throw InputError(
+            fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(), number.dump()));
+      numbers.push_back(number.get<double>());
+    }
+    placement.priority = ranks_of(numbers);
+  }
+  return placement;
+}
+
+}  // namespace doppler

@@ -1,0 +1,171 @@
+#include "doppler/problem/problem.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <queue>
+
+#include "doppler/base/error.h"
+#include "doppler/base/parse_enum.h"
+#include "doppler/graph/levels.h"
+
+namespace doppler {
+namespace {
+
+void check_rules(const Rules& rules, const Machine& machine) {
+  if (!(rules.noise >= 0 && rules.noise <= kMostJitter))
+    throw InputError(fmt::format("noise: found {}; required between 0 and {}", rules.noise, kMostJitter));
+  if (rules.ties != Ties::published) return;
+  if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous || rules.noise > 0)
+    throw InputError("ties: found 'published' with other rules; required discipline 'fifo', links 'free', no noise");
+  for (DeviceId id = 0; id < machine.device_count(); ++id)
+    if (machine.device(id).slots != 1)
+      throw InputError(fmt::format("ties: found 'published' and {} slots on device '{}'; required one slot",
+                                   machine.device(id).slots, machine.device(id).name));
+}
+
+}  // namespace
+
+std::string_view to_string(Discipline discipline) {
+  switch (discipline) {
+    case Discipline::fifo:
+      return "fifo";
+    case Discipline::priority:
+      return "priority";
+    case Discipline::ordered:
+      return "ordered";
+    case Discipline::random:
+      return "random";
+  }
+  throw InternalError("unknown discipline");
+}
+
+std::string_view to_string(Ties ties) { return ties == Ties::by_id ? "by_id" : "published"; }
+
+Discipline parse_discipline(std::string_view text) {
+  return parse_enum(text, "discipline",
+                    std::array{Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random});
+}
+Ties parse_ties(std::string_view text) { return parse_enum(text, "ties", std::array{Ties::by_id, Ties::published}); }
+
+Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) : costs_(&costs), rules_(rules) {
+  check_rules(rules, machine());
+  const OpId n = op_count();
+  const DeviceId devices = device_count();
+  for (DeviceId id = 0; id < devices; ++id) memory_limited_ |= machine().device(id).memory > 0;
+
+  if (graph().group_count() > 0) {  // members by group, a counting sort
+    group_begin_.assign(graph().group_count() + 1, 0);
+    for (OpId op = 0; op < n; ++op)
+      if (graph().group(op) != Graph::kNoGroup) ++group_begin_[graph().group(op) + 1];
+    std::partial_sum(group_begin_.begin(), group_begin_.end(), group_begin_.begin());
+    group_members_.resize(group_begin_.back());
+    std::vector<std::uint32_t> next(group_begin_.begin(), group_begin_.end() - 1);
+    for (OpId op = 0; op < n; ++op)
+      if (graph().group(op) != Graph::kNoGroup) group_members_[next[graph().group(op)]++] = op;
+  }
+  self_.resize(n);
+  std::iota(self_.begin(), self_.end(), 0);
+
+  std::map<OpId, DeviceId> pin_of_op;
+  for (const auto& [op, device] : pins) {
+    if (op >= n || device >= devices)
+      throw InputError(fmt::format("pin: op {} on device {}; required below {} and {}", op, device, n, devices));
+    if (pinned_.empty()) pinned_.resize(n, false);
+    pinned_[op] = true;
+    if (const auto [entry, added] = pin_of_op.try_emplace(op, device); !added && entry->second != device)
+      throw InfeasibleError(fmt::format("pin: op '{}' is pinned to devices {} and {}; required one", graph().name(op),
+                                        entry->second, device));
+  }
+
+  // One list per unit; equal lists are stored once (on a uniform machine there is a single list).
+  std::map<std::vector<char>, std::uint32_t> list_ids;
+  list_of_op_.resize(n);
+  list_begin_.push_back(0);
+  std::vector<char> allowed(devices);
+  for (OpId op = 0; op < n; ++op) {
+    if (unit(op).front() != op) {
+      list_of_op_[op] = list_of_op_[unit(op).front()];
+      continue;
+    }
+    std::fill(allowed.begin(), allowed.end(), 1);
+    for (const OpId member : unit(op)) {
+      for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && costs.can_run(member, id);
+      if (const auto pin = pin_of_op.find(member); pin != pin_of_op.end())
+        for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && id == pin->second;
+    }
+    const auto [entry, added] = list_ids.try_emplace(allowed, static_cast<std::uint32_t>(list_ids.size()));
+    list_of_op_[op] = entry->second;
+    if (!added) continue;
+    for (DeviceId id = 0; id < devices; ++id)
+      if (allowed[id]) device_lists_.push_back(id);
+    if (device_lists_.size() == list_begin_.back())
+      throw InfeasibleError(fmt::format("{}: no device can run op '{}' given pins and its colocation group of {}",
+                                        graph().title(), graph().name(op), unit(op).size()));
+    list_begin_.push_back(static_cast<std::uint32_t>(device_lists_.size()));
+    allowed_.insert(allowed_.end(), allowed.begin(), allowed.end());
+  }
+}
+
+std::span<const OpId> Problem::unit(OpId op) const {
+  const std::uint32_t group = graph().group(op);
+  if (group == Graph::kNoGroup) return {&self_[op], 1};
+  return {group_members_.data() + group_begin_[group], group_members_.data() + group_begin_[group + 1]};
+}
+
+void verify(const Problem& problem, const Placement& placement) {
+  const OpId n = problem.op_count();
+  DOPPLER_CHECK(placement.device_of_op.size() == n, "{} devices for {} ops", placement.device_of_op.size(), n);
+  for (OpId op = 0; op < n; ++op) {
+    const DeviceId device = placement.device_of_op[op];
+    DOPPLER_CHECK(device < problem.device_count() && problem.allows(op, device), "op '{}' is on device {}",
+                  problem.graph().name(op), device);
+    DOPPLER_CHECK(device == placement.device_of_op[problem.unit(op).front()], "op '{}' left its colocation group",
+                  problem.graph().name(op));
+  }
+  if (!placement.priority.empty()) {
+    DOPPLER_CHECK(placement.priority.size() == n, "{} priorities for {} ops", placement.priority.size(), n);
+    std::vector<bool> seen(n, false);
+    for (const std::uint32_t rank : placement.priority) {
+      DOPPLER_CHECK(rank < n && !seen[rank], "rank {} repeats or is out of range", rank);
+      seen[rank] = true;
+    }
+  }
+  DOPPLER_CHECK(placement.cause_of_op.empty() || placement.cause_of_op.size() == n, "{} causes for {} ops",
+                placement.cause_of_op.size(), n);
+}
+
+std::vector<std::uint32_t> default_priority(const Costs& costs) {
+  const Levels level = levels(costs.graph(), costs.mean_times(), costs.mean_transfers());
+  std::vector<OpId> order(costs.graph().topological_order().begin(), costs.graph().topological_order().end());
+  // Stable: ops of equal b-level (zero-cost chains) stay in topological order.
+  std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return level.bottom[a] > level.bottom[b]; });
+  return ranks_from_order(order);
+}
+
+std::vector<std::uint32_t> line_up(const Graph& graph, std::span<const std::uint32_t> rank) {
+  std::vector<OpId> by_rank(rank.size()), order;
+  for (OpId op = 0; op < rank.size(); ++op) by_rank[rank[op]] = op;
+  std::vector<std::uint32_t> pending(rank.size());
+  for (OpId op = 0; op < rank.size(); ++op) pending[op] = static_cast<std::uint32_t>(graph.inputs(op).size());
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> passed_over;  // ranks
+  const auto take = [&](OpId op, std::uint32_t position) {
+    order.push_back(op);
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId consumer : graph.consumers(tensor))
+        if (--pending[consumer] == 0 && rank[consumer] < position) passed_over.push(rank[consumer]);
+  };
+  for (std::uint32_t position = 0; position < by_rank.size();) {
+    const OpId op = by_rank[position++];
+    if (pending[op] == 0) take(op, position);
+    while (!passed_over.empty()) {
+      const OpId late = by_rank[passed_over.top()];
+      passed_over.pop();
+      take(late, position);
+    }
+  }
+  return ranks_from_order(order);
+}
+
+}  // namespace doppler

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "doppler/sim/device_ratios.h"
+#include "doppler/sim/oracle.h"
+
+namespace doppler {
+
+struct MeasuredOracleOptions {
+  std::size_t repeats = 3;    // runs per placement, of which the median counts
+  double max_slowdown = 1.2;  // against the incumbent
+};
+
+// Real runs as an oracle, for a system that is noisy, slow to ask and perhaps in use:
+//   - a placement is run `repeats` times, and never again: what was measured is remembered;
+//   - one that the simulator predicts to take more than `max_slowdown` times as long as the incumbent, or not to fit in
+//     memory, is not run at all: it is worth its prediction, scaled by how the incumbent's prediction was off;
+//   - one whose first run takes more than `max_slowdown` times as long as the incumbent is not run a second time.
+class MeasuredOracle final : public Oracle {
+ public:
+  // Both must outlive it.
+  MeasuredOracle(Oracle& system, const Problem& problem, MeasuredOracleOptions options = {});
+
+  // The placement that is served otherwise: the yardstick. Runs it unless its times are known.
+  void set_incumbent(const Placement& placement);
+  Seconds incumbent_time() const { return incumbent_time_; }
+
+  // Needs an incumbent.
+  Seconds evaluate(const Placement& placement) override;
+  // Whether `evaluate` would go by the prediction.
+  bool would_refuse(const Placement& placement);
+  // The same as evaluate() for a placement that somebody who knows better than the simulator suggests: never refused.
+  Seconds measure(const Placement& placement);
+  // Runs it once more, without asking what is known; remembered too.
+  Seconds run(const Placement& placement);
+
+  std::uint64_t runs() const { return runs_; }        // of the system, with those that were recalled
+  std::uint64_t reused() const { return reused_; }    // evaluations that cost no run
+  std::uint64_t refused() const { return refused_; }  // evaluations by prediction
+
+  // What the runs of this process say of the devices; null: the system keeps no timelines, or there was no run.
+  const DeviceRatios* ratios() const { return observed_ ? &ratios_ : nullptr; }
+
+  // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
+  std::uint64_t key(const Placement& placement) const;
+  // Called after every run of the system, so that it can be kept; recall() takes it back in a later process.
+  std::function<void(std::uint64_t key, Seconds time)> on_run;
+  void recall(std::uint64_t key, Seconds time);
+
+ private:
+  Oracle& system_;
+  MeasuredOracleOptions options_;
+  Simulator simulator_;
+  DeviceRatios ratios_;
+  bool observed_ = false;
+  bool ranked_;  // the discipline reads priorities
+  Seconds incumbent_time_ = 0, incumbent_prediction_ = 0;
+  std::unordered_map<std::uint64_t, std::vector<Seconds>> times_;  // by key; looked up, never iterated
+  std::uint64_t runs_ = 0, reused_ = 0, refused_ = 0;
+};
+
+}  // namespace doppler

@@ -1,0 +1,278 @@
+#include "doppler/serve/deployment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "doppler/base/rng.h"
+#include "doppler/base/statistics.h"
+#include "doppler/graph/generate.h"
+#include "doppler/place/list/heft.h"
+#include "doppler/place/search/anneal.h"
+#include "tests/place/world.h"
+
+namespace doppler {
+namespace {
+
+using Kind = DeploymentEvent::Kind;
+
+Graph served_graph() {
+  GeneratedCosts costs;
+  costs.communication_ratio = 0.1;
+  return generate_layered({.ops = 60, .width = 8, .degree = 2, .seed = 3, .costs = costs});
+}
+
+Machine machine_with(DeviceId slow, double slowdown) {
+  const Machine equal = load_machine("p100x4");
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  for (DeviceId src = 0; src < equal.device_count(); ++src) {
+    devices.push_back(equal.device(src));
+    if (src == slow) devices.back().slowdown = slowdown;
+    for (DeviceId dst = 0; dst < equal.device_count(); ++dst) links.push_back(equal.link(src, dst));
+  }
+  return Machine("slowed", devices, links);
+}
+
+// The system that is served: a simulator of a machine that the deployment does not know, with seeded noise on every op
+// and on the makespan.
+class HiddenSystem {
+ public:
+  HiddenSystem(double slowdown, double noise, std::uint64_t seed)
+      : world(served_graph(), machine_with(0, slowdown)), noise_(noise), rng_(seed) {}
+
+  Timeline run(const Placement& placement) {
+    Timeline timeline = world.simulate(placement);
+    for (Timeline::Execution& op : timeline.executions) op.end = op.start + (op.end - op.start) * factor();
+    timeline.makespan *= factor();
+    return timeline;
+  }
+
+  test::World world;
+
+ private:
+  double factor() { return std::exp(noise_ * rng_.normal()); }
+  double noise_;
+  Rng rng_;
+};
+
+MethodOptions evaluations(std::uint64_t count) {
+  MethodOptions options;
+  options.budget = Budget::for_evaluations(count);
+  return options;
+}
+
+Placement good_placement(const Problem& problem) {
+  return anneal_from(problem, evaluations(20'000), {heft(problem, {}).placement}).placement;
+}
+
+DeploymentOptions quick(std::uint64_t seed) {
+  DeploymentOptions options;
+  options.search_evaluations = 3'000;
+  options.seed = seed;
+  return options;
+}
+
+std::size_t count(const Deployment& deployment, Kind kind) {
+  return static_cast<std::size_t>(std::count_if(deployment.events().begin(), deployment.events().end(),
+                                                [&](const DeploymentEvent& event) { return event.kind == kind; }));
+}
+
+// Whoever serves: asks, runs, reports.
+std::vector<Seconds> serve(Deployment& deployment, HiddenSystem& system, int runs) {
+  std::vector<Seconds> times;
+  for (int i = 0; i < runs; ++i) {
+    const Timeline timeline = system.run(deployment.next());
+    times.push_back(timeline.makespan);
+    deployment.observe(timeline.makespan, timeline);
+  }
+  return times;
+}
+
+TEST(ADeployment, AdaptsToADeviceThatBecomesTwiceAsSlow) {
+  HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
+  const Placement start = good_placement(before.world.problem);
+  Deployment deployment(before.world.problem, start, quick(0));
+  serve(deployment, before, 100);
+  EXPECT_EQ(count(deployment, Kind::drift), 0U);
+  serve(deployment, after, 100);
+
+  const Seconds unadapted = after.world.makespan({start});
+  const Seconds adapted = after.world.makespan({deployment.incumbent()});
+  const Seconds possible = after.world.makespan({good_placement(after.world.problem)});
+  EXPECT_GE(count(deployment, Kind::drift), 1U);
+  EXPECT_GE(deployment.changes(), 1U);
+  EXPECT_LT(adapted, 0.9 * unadapted) << "possible " << possible;
+  // Within a tenth of what knowing the slowed machine is worth; the search of a deployment is short.
+  EXPECT_LT(adapted, 1.1 * possible);
+  EXPECT_NEAR(deployment.ratios().ratio(0), 2, 0.1);
+  EXPECT_NEAR(deployment.ratios().ratio(1), 1, 0.05);
+}
+
+TEST(ADeployment, NoticesADriftWithinAFewRuns) {
+  HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
+  Deployment deployment(before.world.problem, good_placement(before.world.problem), quick(0));
+  serve(deployment, before, 50);
+  serve(deployment, after, 5);  // three of the last five runs are enough for their median
+  EXPECT_EQ(count(deployment, Kind::drift), 1U);
+}
+
+TEST(ADeployment, ComesBackToADeviceThatRecovers) {
+  HiddenSystem healthy(1, 0.02, 1), slow(4, 0.02, 2);
+  const Placement start = good_placement(healthy.world.problem);
+  Deployment deployment(healthy.world.problem, start, quick(0));
+  serve(deployment, healthy, 40);
+  serve(deployment, slow, 100);
+  const Seconds avoiding = healthy.world.makespan({deployment.incumbent()});
+  serve(deployment, healthy, 400);
+  EXPECT_LT(healthy.world.makespan({deployment.incumbent()}), 0.95 * avoiding);
+}
+
+TEST(ADeployment, ExploresNoMoreThanItsShare) {
+  // A poor incumbent, so that there is always something to try.
+  HiddenSystem system(1, 0.02, 1);
+  const Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
+  Deployment deployment(system.world.problem, poor, quick(0));
+  for (int i = 0; i < 300; ++i) {
+    serve(deployment, system, 1);
+    const double bursts = static_cast<double>(count(deployment, Kind::drift));
+    EXPECT_LE(static_cast<double>(deployment.explored()),
+              0.1 * static_cast<double>(deployment.runs()) + 1 + bursts * Deployment::kBurst);
+  }
+  EXPECT_GE(deployment.changes(), 1U);
+  EXPECT_GT(deployment.explored(), 5U);
+}
+
+TEST(ADeployment, ServesOnlyTheIncumbentIfItMayNotExplore) {
+  HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
+  DeploymentOptions options = quick(0);
+  options.explore_share = 0;
+  Deployment deployment(before.world.problem, good_placement(before.world.problem), options);
+  serve(deployment, before, 50);
+  serve(deployment, after, 50);
+  EXPECT_EQ(deployment.explored(), 0U);
+  EXPECT_EQ(deployment.changes(), 0U);
+}
+
+TEST(ADeployment, DropsAChallengerAfterOneRunThatIsTooSlow) {
+  // A system that punishes whatever is not the first incumbent.
+  HiddenSystem system(1, 0.01, 1);
+  const Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
+  Deployment deployment(system.world.problem, poor, quick(0));
+  std::size_t challengers = 0;
+  for (int i = 0; i < 300; ++i) {
+    Timeline timeline = system.run(deployment.next());
+    const bool challenger = !(deployment.next().device_of_op == poor.device_of_op);
+    timeline.makespan = challenger ? 1.5 : 1;
+    challengers += challenger ? 1 : 0;
+    deployment.observe(timeline.makespan, timeline);
+  }
+  EXPECT_EQ(deployment.changes(), 0U);
+  EXPECT_GE(challengers, 1U);
+  EXPECT_EQ(count(deployment, Kind::dropped), challengers) << "one run each";
+}
+
+// All placements take the same time: any change is for no reason. With error 0.01 per challenger and about three of
+// them in 300 runs (the wait between searches doubles), 3 % of the deployments may change.
+TEST(ADeployment, SeldomChangesForNoise) {
+  constexpr int kSeeds = 100, kMostChanged = 5;
+  const Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
+  int changed = 0;
+  std::size_t challenges = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    HiddenSystem system(1, 0.02, 1);
+    DeploymentOptions options = quick(static_cast<std::uint64_t>(seed));
+    options.search_evaluations = 100;
+    Deployment deployment(system.world.problem, poor, options);
+    Rng rng(static_cast<std::uint64_t>(seed));
+    for (int i = 0; i < 300; ++i) {
+      Timeline timeline = system.run(deployment.next());
+      timeline.makespan = std::exp(0.05 * rng.normal());
+      deployment.observe(timeline.makespan, timeline);
+    }
+    changed += deployment.changes() > 0 ? 1 : 0;
+    challenges += count(deployment, Kind::challenge);
+  }
+  RecordProperty("changed", changed);
+  RecordProperty("challenges", static_cast<int>(challenges));
+  EXPECT_LE(changed, kMostChanged);
+  EXPECT_GE(challenges, static_cast<std::size_t>(2 * kSeeds)) << "there was nothing to be wrong about";
+}
+
+TEST(ADeployment, MakesTheSameDecisionsForTheSameSeedAndMeasurements) {
+  const auto decisions = [] {
+    HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
+    Deployment deployment(before.world.problem, good_placement(before.world.problem), quick(3));
+    serve(deployment, before, 40);
+    serve(deployment, after, 60);
+    std::vector<std::string> texts;
+    for (const DeploymentEvent& event : deployment.events()) texts.push_back(std::to_string(event.run) + event.text);
+    return texts;
+  };
+  const auto first = decisions();
+  EXPECT_EQ(first, decisions());
+  EXPECT_FALSE(first.empty());
+}
+
+TEST(ADeployment, KeepsPinsInItsChallengers) {
+  const Machine machine = machine_with(0, 1);
+  test::World model(served_graph(), machine, {}, {{7, 3}});
+  Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
+  poor.device_of_op[7] = 3;
+  HiddenSystem system(1, 0.02, 1);
+  Deployment deployment(model.problem, poor, quick(0));
+  serve(deployment, system, 200);
+  EXPECT_GE(deployment.changes(), 1U);
+  EXPECT_EQ(deployment.incumbent().device_of_op[7], 3U);
+}
+
+TEST(DeviceRatiosTest, AreWeightedMediansOfMeasuredOverModelled) {
+  // Device 0: ops of 1, 1 and 8 that took 3, 3 and 16: ratios 3, 3, 2; by weight the 8 decides. Device 1 is unused: as
+  // the others.
+  test::World world(test::graph_of({1, 1, 8}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world.problem);
+  EXPECT_EQ(ratios.ratio(0), 1);
+  Timeline timeline;
+  timeline.executions = {{0, 0, 0, 0, 0, 3}, {1, 0, 0, 3, 3, 6}, {2, 0, 0, 6, 6, 22}};
+  ratios.observe(timeline);
+  EXPECT_DOUBLE_EQ(ratios.ratio(0), 2);
+  EXPECT_DOUBLE_EQ(ratios.ratio(1), 2);
+  const Machine corrected = ratios.corrected();
+  EXPECT_DOUBLE_EQ(corrected.device(0).slowdown, 2);
+}
+
+TEST(DeviceRatiosTest, CallItADriftWhenMostOfTheLastFiveRunsDiffer) {
+  test::World world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world.problem);
+  const auto run = [&](Seconds time) {
+    Timeline timeline;
+    timeline.executions = {{0, 0, 0, 0, 0, time}};
+    ratios.observe(timeline);
+  };
+  for (int i = 0; i < 20; ++i) run(1);
+  run(2), run(2);
+  EXPECT_FALSE(ratios.drifted());  // may be bad luck
+  run(2);
+  ASSERT_TRUE(ratios.drifted());
+  EXPECT_EQ(*ratios.drifted(), 0U);
+  ratios.settle();
+  EXPECT_FALSE(ratios.drifted());
+  EXPECT_DOUBLE_EQ(ratios.ratio(0), 2);
+}
+
+TEST(DeviceRatiosTest, CallNothingADriftThatIsUsual) {
+  // Alternates between 0.8 and 1.25: medians of five are at the one or the other, log(1.25) = 0.22 from the average,
+  // which is more than log(1.15) but less than twice the usual 0.22.
+  test::World world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world.problem);
+  for (int i = 0; i < 60; ++i) {
+    Timeline timeline;
+    timeline.executions = {{0, 0, 0, 0, 0, i % 2 == 0 ? 0.8 : 1.25}};
+    ratios.observe(timeline);
+    EXPECT_FALSE(ratios.drifted()) << i;
+  }
+}
+
+}  // namespace
+}  // namespace doppler
