@@ -81,14 +81,14 @@ class NoKernels final : public Kernels {
 void run_ours(benchmark::State& state, const Workload& work, bool laid_out) {
   const Machine machine = uniform_machine(kWorkers);
   const Costs costs(work.graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(work.graph, machine);
   NoKernels kernels;
   Engine engine(problem, kernels);
   Placement placement{work.device_of_op, default_priority(costs), {}};
-  engine.run(placement);
+  engine.execute(placement);
   for (auto _ : state) {
     if (!laid_out) std::swap(placement.priority[0], placement.priority[1]);  // another placement, as long
-    benchmark::DoNotOptimize(engine.run(placement));
+    benchmark::DoNotOptimize(engine.execute(placement));
   }
   report(state);
 }

@@ -21,9 +21,7 @@ enum class Kind { once_per_episode, every_step, paper };
 
 struct Training {
   Training(const Graph& graph, const Machine& machine)
-      : costs(graph, machine), problem(costs, {}), task("bench", problem, std::make_unique<SimulatorOracle>(problem)) {}
-  Costs costs;
-  Problem problem;
+      : task("bench", std::make_unique<ExactObjective>(Problem(graph, machine))) {}
   Task task;
 };
 
@@ -106,8 +104,7 @@ void train_layered(benchmark::State& state) {
 
 // What a user waits for: features, one embedding, one greedy and 64 sampled rollouts, each simulated.
 void answer(benchmark::State& state, const Graph& graph, const Machine& machine) {
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(graph, machine);
   Gnn<float> network({}, Rng(1));
   for (auto _ : state) {
     const PolicyInput input(problem);

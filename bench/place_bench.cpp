@@ -13,11 +13,13 @@ namespace {
 void run_method(benchmark::State& state, const char* name) {
   const Graph graph = layered_graph(static_cast<OpId>(state.range(0)));
   const Machine machine = load_machine("p100x8");
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(graph, machine);
   MethodOptions options;
   options.budget = Budget::unlimited();
-  for (auto _ : state) benchmark::DoNotOptimize(method_by_name(name).run(problem, options).placement.device_of_op[0]);
+  for (auto _ : state) {
+    ExactObjective objective(problem);
+    benchmark::DoNotOptimize(method_by_name(name).run(problem, objective, options).placement.device_of_op[0]);
+  }
 }
 
 }  // namespace

@@ -91,23 +91,14 @@ class SimGridMachine {
 
 struct Match {
   Match(const BenchGraph& input, SimGridMachine& rival_)
-      : machine(uniform_machine(input.devices)),
-        costs(input.graph, machine),
-        problem(costs,
-                [] {
-                  Rules rules;
-                  rules.discipline = Discipline::ordered;
-                  return rules;
-                }()),
+      : problem(input.graph, uniform_machine(input.devices), {.discipline = Discipline::ordered}),
         rival(rival_),
         placements(random_placements(input.graph, input.devices, kPlacements)) {
-    priority = default_priority(costs);
+    priority = default_priority(problem.costs());
     order.resize(priority.size());
     for (OpId op = 0; op < priority.size(); ++op) order[priority[op]] = op;
     for (Placement& placement : placements) placement.priority = priority;
   }
-  Machine machine;
-  Costs costs;
   Problem problem;
   SimGridMachine& rival;
   std::vector<Placement> placements;

@@ -84,8 +84,7 @@ std::vector<Mode> modes() {
 
 void run_simulator(benchmark::State& state, const BenchGraph& input, const Rules& rules) {
   const Machine machine = machine_for(input.graph, input.devices);
-  const Costs costs(input.graph, machine);
-  const Problem problem(costs, rules);
+  const Problem problem(input.graph, machine, rules);
   Simulator simulator(problem);
   const auto placements = random_placements(input.graph, input.devices, kPlacements);
   std::size_t i = 0;
@@ -96,7 +95,7 @@ void run_simulator(benchmark::State& state, const BenchGraph& input, const Rules
 void run_plain_loop(benchmark::State& state, const BenchGraph& input) {
   const Machine machine = machine_for(input.graph, input.devices);
   const Costs costs(input.graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(input.graph, machine);
   const auto placements = random_placements(input.graph, input.devices, kPlacements);
   PlainLoop rival(costs);
   if (rival.makespan(placements[0].device_of_op) != Simulator(problem).makespan(placements[0]))
@@ -116,8 +115,7 @@ void run_growth(benchmark::State& state) {
   const std::size_t before = bytes_in_use();
   const Graph graph = layered_graph(static_cast<OpId>(state.range(0)));
   const Machine machine = machine_for(graph, 8);
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(graph, machine);
   Simulator simulator(problem);
   const double size = static_cast<double>(graph.op_count() + graph.edge_count());
   state.counters["bytes_per_op_and_edge"] = static_cast<double>(bytes_in_use() - before) / size;

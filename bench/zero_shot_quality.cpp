@@ -29,7 +29,7 @@ constexpr OpId kLarge = 300;
 
 struct Instance {
   std::string name;
-  std::unique_ptr<OwnedTask> task;
+  std::unique_ptr<Task> task;
   double known = 0;  // best known makespan; 0: not known
 };
 
@@ -47,8 +47,8 @@ MethodOptions options_with(Budget budget) {
 
 Instance read_instance(const std::filesystem::path& path, DeviceId devices, double known = 0) {
   auto graph = parse_graph(path, read_file(path), {.repair = true}).graph;
-  return {path.stem(),
-          std::make_unique<OwnedTask>(path.stem(), std::move(graph), uniform_machine(devices), Rules{}, false), known};
+  return {path.stem(), make_task(path.stem(), Problem(std::move(graph), uniform_machine(devices), Rules{}), false),
+          known};
 }
 
 std::vector<Instance> published() {
@@ -81,8 +81,7 @@ std::vector<Instance> generated() {
   std::vector<Instance> instances;
   const auto add = [&](Graph graph, const char* machine) {
     const std::string name = fmt::format("{} on {}", graph.title().substr(0, graph.title().find(',')), machine);
-    instances.push_back(
-        {name, std::make_unique<OwnedTask>(name, std::move(graph), load_machine(machine), Rules{}, false), 0});
+    instances.push_back({name, make_task(name, Problem(std::move(graph), load_machine(machine), Rules{}), false), 0});
   };
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     GeneratedCosts costs;
@@ -107,15 +106,16 @@ void report(const char* title, const std::vector<Instance>& instances, const Lea
   double sum = 0, guarded = 0;
   for (const Instance& instance : instances) {
     const Problem& problem = instance.task->problem();
-    Simulator simulator(problem);
+    Objective& objective = instance.task->objective();
     Seconds rival = Costs::kNever, fallback = Costs::kNever;
     for (const auto method : {critical_path, heft, etf, metis}) {
-      const Seconds makespan = simulator.makespan(method(problem, options_with(Budget::unlimited())).placement);
+      const Seconds makespan = objective.value(method(problem, objective, options_with(Budget::unlimited())).placement);
       rival = std::min(rival, makespan);
       if (method == heft || method == etf) fallback = std::min(fallback, makespan);
     }
     const double before = cpu_seconds();
-    const Seconds own = simulator.makespan(policy.zero_shot(problem, options_with(Budget::unlimited())).placement);
+    const Seconds own =
+        objective.value(policy.zero_shot(problem, objective, options_with(Budget::unlimited())).placement);
     const double seconds = cpu_seconds() - before;
     sum += std::log(own / rival) / static_cast<double>(instances.size());
     guarded += std::log(std::min(own, fallback) / rival) / static_cast<double>(instances.size());
@@ -129,7 +129,8 @@ void report(const char* title, const std::vector<Instance>& instances, const Lea
 
 Seconds annealed(const Problem& problem, MethodOptions options, double seconds) {
   options.budget = Budget::for_time(seconds);
-  return Simulator(problem).makespan(anneal(problem, options).placement);
+  ExactObjective objective(problem);
+  return objective.value(anneal(problem, objective, options).placement);
 }
 
 void report_annealing(const std::vector<Instance>& instances, const LearnedPolicy& policy) {
@@ -144,9 +145,10 @@ void report_annealing(const std::vector<Instance>& instances, const LearnedPolic
       MethodOptions options = options_with(Budget::unlimited());
       options.seed = seed;
       options.policy = &policy;
-      const Placement start = doppler_policy(problem, options).placement;
+      ExactObjective objective(problem);
+      const Placement start = learned(problem, objective, options).placement;
       options.budget = Budget::for_time(1);
-      own.push_back(Simulator(problem).makespan(anneal_from(problem, options, {start}).placement));
+      own.push_back(objective.value(anneal_from(problem, objective, options, {start}).placement));
       brief.push_back(annealed(problem, options, 1));
       alone.push_back(annealed(problem, options, 10));
     }

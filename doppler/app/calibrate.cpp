@@ -23,19 +23,15 @@ struct CalibrateOptions : Options {
 };
 
 // Programs of every kind of kernel in sizes of everyday blocks, for a machine that is to predict others.
-std::vector<LoadedModel> standard_graphs(DeviceId devices) {
-  std::vector<LoadedModel> graphs;
+std::vector<GraphFile> standard_graphs(DeviceId devices) {
+  std::vector<GraphFile> graphs;
   const auto add = [&](const char* title, auto build) {
-    program::Program made;
-    build(made);
+    auto made = std::make_shared<program::Program>();
+    build(*made);
     program::DecomposeOptions cut;
     cut.parts = 4 * devices;
-    const program::Plan plan = program::decompose(made, cut)[0].plan;
-    const program::LowerOptions lowering{.title = title};
-    LoadedModel model;
-    model.graph = program::lower(made, plan, lowering).graph;
-    model.program = program::program_to_json(made, plan, lowering);
-    graphs.push_back(std::move(model));
+    program::Plan plan = program::decompose(*made, cut)[0].plan;
+    graphs.push_back(lower_to_file(title, std::move(made), std::move(plan), {.title = title}));
   };
   for (const program::Index size : {512, 1024})
     add("chainmm", [&](program::Program& made) { program::chain_of_products(made, {.size = size}); });
@@ -55,12 +51,12 @@ std::vector<LoadedModel> standard_graphs(DeviceId devices) {
 
 // One graph, ready to run.
 struct Workload {
-  Workload(std::string path, LoadedModel model, const Machine& machine, const CalibrateOptions& options)
-      : study(std::move(path), std::move(model), machine, options),
-        rig(study, options.rig, options.seed),
-        turns(calibration_turns(study.problem(), options.placements, options.seed)) {}
+  Workload(const GraphFile& file, const Machine& machine, const CalibrateOptions& options)
+      : loaded{file, make_problem(file, machine, load_options(options))},
+        rig(loaded, options.rig, options.seed),
+        turns(calibration_turns(loaded.problem, options.placements, options.seed)) {}
 
-  Study study;
+  LoadedProblem loaded;
   Rig rig;
   std::vector<Turn> turns;
 };
@@ -75,10 +71,10 @@ void observe(std::vector<std::unique_ptr<Workload>>& workloads, const CalibrateO
       for (const std::unique_ptr<Workload>& workload : workloads) {
         run_round(workload->rig.engine(), workload->turns, rng, [&](const Turn& turn, Seconds) {
           if (round > 0)  // the first is for buffers and caches
-            calibration.add(workload->study.problem(), turn.placement, workload->rig.engine().timeline());
+            calibration.add(workload->loaded.problem, turn.placement, workload->rig.engine().timeline());
         });
         progress.show_text("calibrate",
-                           fmt::format("round {} of {}, {}", round, options.repeat, workload->study.path()));
+                           fmt::format("round {} of {}, {}", round, options.repeat, workload->loaded.file.path));
       }
   } catch (const RunCancelled&) {
     if (calibration.empty()) throw InputError("calibrate: interrupted before anything was measured");
@@ -135,17 +131,15 @@ void run_calibrate(const CalibrateOptions& options) {
   if (cuda && options.count == 0 && options.machine.empty())
     throw InputError("calibrate: no number of GPUs; required --count or --machine");
   const DeviceId count = options.count > 0 ? options.count : usable_cores();
-  const Machine base =
-      options.machine.empty() ? bare_machine(cuda ? "gpu" : "cpu", count) : load_machine(options.machine);
+  const Machine base = options.machine.empty() ? bare_machine(cuda ? "gpu" : "cpu", count) : machine_from(options);
   Calibration calibration(base, emulated);
   std::vector<std::unique_ptr<Workload>> workloads;
   if (options.graphs.empty())
-    for (LoadedModel& model : standard_graphs(base.device_count())) {
-      const std::string title = model.graph.title();
-      workloads.push_back(std::make_unique<Workload>(title, std::move(model), base, options));
-    }
+    for (const GraphFile& file : standard_graphs(base.device_count()))
+      workloads.push_back(std::make_unique<Workload>(file, base, options));
   for (const std::string& path : options.graphs)
-    workloads.push_back(std::make_unique<Workload>(path, load_graph(path, options), base, options));
+    workloads.push_back(
+        std::make_unique<Workload>(load_graph(path, &base, options, Purpose::execution), base, options));
   observe(workloads, options, calibration);
   // Another name than the preset's: a placement says for which machine it was made.
   const Machine machine = calibration.machine(

@@ -2,10 +2,11 @@
 #include <memory>
 
 #include "doppler/app/console.h"
+#include "doppler/app/loading.h"
 #include "doppler/app/policies.h"
-#include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
+#include "doppler/place/cheap_methods.h"
 #include "doppler/report/table.h"
 
 namespace doppler {
@@ -16,10 +17,6 @@ struct CompareOptions : Options {
   std::vector<std::string> graphs;
   std::string methods;  // comma-separated; empty: all
 };
-
-// Cheap and strong: the best of these is in every table, asked for or not, so that no method shines for want
-// of a rival.
-constexpr std::string_view kBaselines[] = {"single", "heft", "etf", "metis"};
 
 // In the order given, each once.
 std::vector<const Method*> chosen_methods(const std::string& names) {
@@ -47,20 +44,21 @@ Policies load_policies(const PolicyOptions& options) {
   return {load_policy(untrained), options.train.empty() ? nullptr : load_policy(options)};
 }
 
-Outcome run_method(const Study& study, const CompareOptions& options, const Method& method, const LearnedPolicy& policy,
-                   const LowerBound& bound, ProgressLine& progress) {
+Outcome run_method(const LoadedProblem& loaded, const CompareOptions& options, const Method& method,
+                   const LearnedPolicy& policy, const LowerBound& bound, ProgressLine& progress) {
   progress.start(method.name);
   MethodOptions method_options = method_options_from(options);
   method_options.policy = &policy;
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
   try {
-    const Result result = place(study.problem(), method, method_options, bound);
-    Outcome outcome = outcome_of(study, options, result);
+    ExactObjective objective(loaded.problem);
+    const Result result = place(objective, method, method_options, bound);
+    Outcome outcome = outcome_of(loaded, options, result);
     if (!result.feasible) outcome.reason = "exceeds memory";
-    outcome.expected = expected_on_machine(study, result.placement);
+    outcome.expected = expected_on_machine(loaded.problem, result.placement);
     return outcome;
   } catch (const InfeasibleError& error) {
-    Outcome outcome = outcome_of(study, options, bound);
+    Outcome outcome = outcome_of(loaded, options, bound);
     outcome.made.method = outcome.made.winner = method.name;
     outcome.feasible = false;
     outcome.reason = error.what();
@@ -74,28 +72,32 @@ bool better(const Outcome& a, const Outcome& b) {
 }
 
 // The methods asked for, in order, and the strongest baseline if it was not among them.
-std::vector<Outcome> run_methods(const Study& study, const CompareOptions& options,
+std::vector<Outcome> run_methods(const LoadedProblem& loaded, const CompareOptions& options,
                                  const std::vector<const Method*>& chosen, const Policies& policies,
                                  const LowerBound& bound) {
-  ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   std::vector<Outcome> outcomes;
   for (const Method* method : chosen) {
     if (interrupt_flag()->load()) break;
-    outcomes.push_back(run_method(study, options, *method, *policies.zero_shot, bound, progress));
-    if (method->name != "doppler" || !policies.trained) continue;
-    Outcome trained = run_method(study, options, *method, *policies.trained, bound, progress);
-    if (trained.made.winner == trained.made.method) trained.made.winner = "doppler trained";
-    trained.made.method = "doppler trained";
+    outcomes.push_back(run_method(loaded, options, *method, *policies.zero_shot, bound, progress));
+    if (method->family != Method::Family::learned || !policies.trained) continue;
+    Outcome trained = run_method(loaded, options, *method, *policies.trained, bound, progress);
+    const std::string name = fmt::format("{} trained", method->name);
+    if (trained.made.winner == trained.made.method) trained.made.winner = name;
+    trained.made.method = name;
     outcomes.push_back(std::move(trained));
   }
+  // The best of the cheap methods is in every table, asked for or not, so that no method shines for want of a rival.
   std::vector<Outcome> baselines;
-  for (const std::string_view name : kBaselines) {
+  for (const CheapMethod& cheap : cheap_methods()) {
+    if (!cheap.promised) continue;
+    const std::string_view name = cheap.name;
     const auto has_name = [&](const Outcome& outcome) { return outcome.made.method == name; };
     const auto asked = std::find_if(outcomes.begin(), outcomes.end(), has_name);
     if (asked != outcomes.end())
       baselines.push_back(*asked);
     else if (!interrupt_flag()->load())
-      baselines.push_back(run_method(study, options, method_by_name(name), *policies.zero_shot, bound, progress));
+      baselines.push_back(run_method(loaded, options, method_by_name(name), *policies.zero_shot, bound, progress));
   }
   const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
   if (strongest == baselines.end()) return outcomes;
@@ -114,17 +116,17 @@ std::string note(const Outcome& outcome, bool added) {
   return fmt::format("{}", fmt::join(notes, ", "));
 }
 
-std::string describe(const Study& study, const std::vector<Outcome>& outcomes, const std::vector<const Method*>& chosen,
-                     const LowerBound& bound) {
+std::string describe(const LoadedProblem& loaded, const std::vector<Outcome>& outcomes,
+                     const std::vector<const Method*>& chosen, const LowerBound& bound) {
   const auto asked_for = [&](const Outcome& outcome) {
     return std::any_of(chosen.begin(), chosen.end(),
                        [&](const Method* method) { return outcome.made.method.starts_with(method->name); });
   };
-  const Problem& problem = study.problem();
-  std::string text =
-      fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", study.path(), study.graph().op_count(),
-                  study.machine().name(), to_string(problem.rules().discipline), to_string(problem.rules().links),
-                  study.show_time(bound.value), to_string(bound.kind));
+  const Problem& problem = loaded.problem;
+  std::string text = fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", loaded.file.path,
+                                 loaded.problem.graph().op_count(), loaded.problem.machine().name(),
+                                 to_string(problem.rules().discipline), to_string(problem.rules().links),
+                                 show_time(loaded, bound.value), to_string(bound.kind));
   const bool varies =
       std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.expected.has_value(); });
   std::vector<Table::Column> columns{{"method", Table::Align::left}, {"makespan"}};
@@ -135,8 +137,9 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, c
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& outcome = outcomes[i];
     const bool is_best = outcome.feasible && i == static_cast<std::size_t>(best - outcomes.begin());
-    std::vector<std::string> row{outcome.made.method, outcome.feasible ? study.show_time(outcome.made.makespan) : "-"};
-    if (varies) row.push_back(outcome.feasible && outcome.expected ? study.show_time(*outcome.expected) : "-");
+    std::vector<std::string> row{outcome.made.method,
+                                 outcome.feasible ? show_time(loaded, outcome.made.makespan) : "-"};
+    if (varies) row.push_back(outcome.feasible && outcome.expected ? show_time(loaded, *outcome.expected) : "-");
     row.insert(row.end(), {outcome.feasible ? fmt::format("{:.1f} %", 100 * outcome.gap) : "-",
                            fmt::format("{:.2f} s", outcome.seconds), note(outcome, !asked_for(outcome))});
     table.add_row(std::move(row), is_best);
@@ -146,22 +149,24 @@ std::string describe(const Study& study, const std::vector<Outcome>& outcomes, c
 
 void run_compare(const CompareOptions& options) {
   const std::vector<const Method*> chosen = chosen_methods(options.methods);
-  const bool learned = std::any_of(chosen.begin(), chosen.end(), [](const Method* m) { return m->name == "doppler"; });
-  if (!options.policy.train.empty() && !learned) throw InputError("--train: required doppler among --methods");
+  const bool learned =
+      std::any_of(chosen.begin(), chosen.end(), [](const Method* m) { return m->family == Method::Family::learned; });
+  if (!options.policy.train.empty() && !learned)
+    throw InputError(fmt::format("--train: required a learned method among --methods: {}", learned_methods()));
   const Policies policies = load_policies(options.policy);
-  method_options_from(options);                 // a bad --time is better found before the graphs are read
-  std::vector<std::unique_ptr<Study>> studies;  // all of them first: a bad file must not cost finished work
-  for (const std::string& path : options.graphs) studies.push_back(std::make_unique<Study>(path, options));
+  method_options_from(options);         // a bad --time is better found before the graphs are read
+  std::vector<LoadedProblem> problems;  // all of them first: a bad file must not cost finished work
+  for (const std::string& path : options.graphs) problems.push_back(load(path, options));
 
   std::vector<Outcome> all;
   std::string nothing_feasible;
-  for (const auto& study : studies) {
+  for (const LoadedProblem& loaded : problems) {
     if (interrupt_flag()->load()) break;
-    const LowerBound bound = lower_bound(study->problem());
-    const std::vector<Outcome> outcomes = run_methods(*study, options, chosen, policies, bound);
-    print_text(options, (all.empty() ? "" : "\n") + describe(*study, outcomes, chosen, bound));
+    const LowerBound bound = lower_bound(loaded.problem);
+    const std::vector<Outcome> outcomes = run_methods(loaded, options, chosen, policies, bound);
+    print_text(options, (all.empty() ? "" : "\n") + describe(loaded, outcomes, chosen, bound));
     if (std::none_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.feasible; }))
-      nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", study->path());
+      nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", loaded.file.path);
     all.insert(all.end(), outcomes.begin(), outcomes.end());
   }
   write_json_if_asked(options, comparison_to_json(all));

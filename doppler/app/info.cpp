@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "doppler/app/study.h"
+#include "doppler/app/loading.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
@@ -78,12 +78,12 @@ std::vector<KindShare> kind_shares(const Graph& graph, const std::vector<double>
   return shares;
 }
 
-std::optional<double> edge_time(const Graph& graph, const Study* study) {
+std::optional<double> edge_time(const Graph& graph, const Problem* problem) {
   double total = 0;
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
     const auto given = graph.explicit_transfer(tensor);
-    if (study == nullptr && !given) return std::nullopt;
-    total += (study != nullptr ? study->costs().mean_transfer(tensor) : *given) *
+    if (problem == nullptr && !given) return std::nullopt;
+    total += (problem != nullptr ? problem->costs().mean_transfer(tensor) : *given) *
              static_cast<double>(graph.consumers(tensor).size());
   }
   return total;
@@ -103,15 +103,15 @@ Bytes peak_activation(const Graph& graph) {
   return peak;
 }
 
-// `study` is null without a machine.
-Facts gather(const Graph& graph, const Study* study) {
+// `problem` is null without a machine.
+Facts gather(const Graph& graph, const Problem* problem) {
   Facts facts;
-  std::vector<double> work = study != nullptr ? study->costs().fastest_times() : explicit_work(graph);
+  std::vector<double> work = problem != nullptr ? problem->costs().fastest_times() : explicit_work(graph);
   facts.measure = work.empty() ? Measure::flops : graph.unitless() ? Measure::unitless : Measure::seconds;
   if (work.empty()) work = flops_of(graph);
   for (const double value : work) facts.work += value;
   facts.critical_path = levels(graph, work, {}).longest;
-  if (facts.measure != Measure::flops) facts.communication = edge_time(graph, study);
+  if (facts.measure != Measure::flops) facts.communication = edge_time(graph, problem);
   std::vector<std::size_t> ops_at_depth;
   for (const std::uint32_t depth : depths(graph)) {
     ops_at_depth.resize(std::max<std::size_t>(ops_at_depth.size(), depth + 1));
@@ -124,7 +124,7 @@ Facts gather(const Graph& graph, const Study* study) {
   facts.peak_activation_bytes = peak_activation(graph);
   facts.kinds = kind_shares(graph, work);
   for (const KindShare& share : facts.kinds) facts.flops += share.flops, facts.bytes += share.bytes;
-  if (study != nullptr) facts.bound = lower_bound(study->problem());
+  if (problem != nullptr) facts.bound = lower_bound(*problem);
   return facts;
 }
 
@@ -135,12 +135,13 @@ std::string show_work(const Facts& facts, double value) {
   return format_time(value, facts.measure == Measure::unitless);
 }
 
-std::string to_text(const InfoOptions& options, const LoadedModel& loaded, const Facts& facts) {
-  const Graph& graph = loaded.graph;
-  std::string text = fmt::format("graph          {} ({})\n", options.graph, loaded.format);
+std::string to_text(const InfoOptions& options, const GraphFile& file, const Facts& facts) {
+  const Graph& graph = *file.graph;
+  std::string text = fmt::format("graph          {} ({})\n", options.graph, file.format);
   text += fmt::format("ops            {}\ntensors        {}, {}\nedges          {}\n", graph.op_count(),
                       graph.tensor_count(), format_bytes(facts.tensor_bytes), graph.edge_count());
-  if (const auto& model = loaded.totals) {
+  if (file.onnx) {
+    const program::OnnxTotals* model = &file.onnx->totals;
     text += fmt::format("nodes          {}, of which {} folded\n", model->nodes, model->folded_nodes);
     text += fmt::format("parameters     {:.4g} M, {}\n", static_cast<double>(model->parameters) / 1e6,
                         format_bytes(model->parameter_bytes));
@@ -169,20 +170,20 @@ std::string to_text(const InfoOptions& options, const LoadedModel& loaded, const
   return text + "\n" + table.text();
 }
 
-std::string to_json(const InfoOptions& options, const LoadedModel& loaded, const Facts& facts) {
+std::string to_json(const InfoOptions& options, const GraphFile& file, const Facts& facts) {
   using nlohmann::ordered_json;
-  const Graph& graph = loaded.graph;
+  const Graph& graph = *file.graph;
   constexpr const char* kUnits[] = {"s", "graph", "flops"};
   ordered_json result = {{"graph", options.graph},
-                         {"format", loaded.format},
+                         {"format", file.format},
                          {"ops", graph.op_count()},
                          {"tensors", graph.tensor_count()},
                          {"edges", graph.edge_count()},
                          {"tensor_bytes", facts.tensor_bytes},
-                         {"parameter_bytes", loaded.totals ? loaded.totals->parameter_bytes : facts.parameter_bytes},
+                         {"parameter_bytes", file.onnx ? file.onnx->totals.parameter_bytes : facts.parameter_bytes},
                          {"resident_bytes", facts.parameter_bytes},
                          {"peak_activation_bytes", facts.peak_activation_bytes},
-                         {"flops", loaded.totals ? loaded.totals->flops : facts.flops},
+                         {"flops", file.onnx ? file.onnx->totals.flops : facts.flops},
                          {"depth", facts.depth},
                          {"width", facts.width},
                          {"unit", kUnits[static_cast<int>(facts.measure)]},
@@ -196,7 +197,8 @@ std::string to_json(const InfoOptions& options, const LoadedModel& loaded, const
     result["lower_bound"] = facts.bound->value;
     result["bound_kind"] = to_string(facts.bound->kind);
   }
-  if (const auto& model = loaded.totals) {
+  if (file.onnx) {
+    const program::OnnxTotals* model = &file.onnx->totals;
     result["macs"] = model->macs;
     result["parameters"] = model->parameters;
     result["nodes"] = model->nodes;
@@ -211,22 +213,20 @@ std::string to_json(const InfoOptions& options, const LoadedModel& loaded, const
                      {"flops_share", ratio(share.flops, facts.flops)},
                      {"bytes", share.bytes},
                      {"bytes_share", ratio(share.bytes, facts.bytes)}});
-  result["warnings"] = loaded.warnings;
+  result["warnings"] = file.warnings;
   return result.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 void run_info(const InfoOptions& options) {
-  std::unique_ptr<Study> study;
-  std::optional<LoadedModel> alone;
-  if (options.machine.empty())
-    alone = load_graph(options.graph, options);
-  else
-    study = std::make_unique<Study>(options.graph, options);
-  const LoadedModel& loaded = study != nullptr ? study->loaded() : *alone;
-  const Facts facts = gather(loaded.graph, study.get());
-  if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(loaded.graph));
-  write_json_if_asked(options, to_json(options, loaded, facts));
-  print_text(options, to_text(options, loaded, facts));
+  std::optional<Machine> machine;
+  if (!options.machine.empty()) machine = machine_from(options);
+  const GraphFile file = load_graph(options.graph, machine ? &*machine : nullptr, options);
+  std::optional<Problem> problem;
+  if (machine) problem = make_problem(file, *machine, load_options(options));
+  const Facts facts = gather(*file.graph, problem ? &*problem : nullptr);
+  if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(*file.graph));
+  write_json_if_asked(options, to_json(options, file, facts));
+  print_text(options, to_text(options, file, facts));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <memory>
 
-#include "doppler/app/console.h"
-#include "doppler/app/models.h"
+#include "doppler/app/loading.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
@@ -23,7 +22,7 @@ void lower_program(const LowerVerb& options, const std::string& text) {
   write_lowered(*model.program, make_plan(*model.program, options, std::nullopt), options.path, options);
 }
 
-void lower_model(const LowerVerb& options, const std::string& content) {
+void lower_model(const LowerVerb& options) {
   const bool whole = options.plan == "uncut";
   if (!whole && options.plan != "eindecomp")
     throw InputError(fmt::format("--plan: found '{}' for an ONNX model; required eindecomp or uncut", options.plan));
@@ -31,10 +30,13 @@ void lower_model(const LowerVerb& options, const std::string& content) {
     throw InputError(fmt::format("{}: found --{} for an ONNX model; required a program (.ein)", options.path,
                                  options.train.empty() ? "costs" : "train"));
   if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
-  const program::ImportedModel model = program::import_onnx(
-      options.path, content, onnx_options(options.dims, whole ? 0 : options.parts, options.machine));
-  for (const std::string& warning : model.warnings) complain("warning: " + warning);
-  write_file_atomically(options.output, graph_to_json(model.graph));
+  Options loading;
+  loading.dims = options.dims;
+  loading.shard = whole ? 0 : options.parts;
+  std::optional<Machine> machine;
+  if (!options.machine.empty()) machine = load_machine(options.machine);
+  const GraphFile file = load_graph(options.path, machine ? &*machine : nullptr, loading);
+  write_file_atomically(options.output, graph_to_json(*file.graph));
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ void add_lower(CLI::App& command) {
   verb->footer("Example:\n  doppler lower examples/attention.ein --parts 4 -o graph.json");
   verb->callback([options] {
     const std::string content = read_file(options->path);
-    program::looks_like_onnx(content) ? lower_model(*options, content) : lower_program(*options, content);
+    program::looks_like_onnx(content) ? lower_model(*options) : lower_program(*options, content);
   });
 }
 

@@ -1,26 +1,14 @@
 #include "doppler/app/models.h"
 
-#include <charconv>
 #include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
-#include "doppler/app/programs.h"
 #include "doppler/base/error.h"
 
 namespace doppler {
 namespace {
-
-std::pair<std::string, program::Index> parse_dim(const std::string& text) {
-  const std::size_t equals = text.rfind('=');  // a name may contain one
-  program::Index size = 0;
-  const char *first = text.data() + std::min(text.size(), equals + 1), *last = text.data() + text.size();
-  if (equals == std::string::npos || equals == 0 ||
-      std::from_chars(first, last, size) != std::from_chars_result{last, {}})
-    throw InputError(fmt::format("--dim: found '{}'; required NAME=SIZE", text));
-  return {text.substr(0, equals), size};
-}
 
 // "/layer1/layer1.0/conv1/Conv" is op Conv of module layer1.0.conv1: PyTorch repeats the name of a container before
 // the number of its child. Modules from the outermost inwards, e.g. layer1, layer1.0, layer1.0.conv1.
@@ -52,39 +40,12 @@ nlohmann::ordered_json device_label(const Machine& machine, DeviceId device) {
 
 }  // namespace
 
-program::OnnxOptions onnx_options(const std::vector<std::string>& dims, std::uint32_t parts,
-                                  const std::string& machine) {
-  program::OnnxOptions result;
-  for (const std::string& text : dims) {
-    const auto [name, size] = parse_dim(text);
-    if (!result.dims.emplace(name, size).second)
-      throw InputError(fmt::format("--dim: found '{}' twice; required one size per name", name));
-  }
-  result.shard = parts;
-  result.decompose.parts = parts;
-  if (parts > 0 && !machine.empty()) {
-    const Machine devices = load_machine(machine);
-    result.decompose.speeds = speeds_of(devices);
-    result.decompose.devices = devices.device_count();
-  }
-  return result;
-}
-
-LoadedModel load_model(const std::string& path, std::string content, const Options& options) {
-  program::ImportedModel model =
-      program::import_onnx(path, content, onnx_options(options.dims, options.shard, options.machine));
-  return {{std::move(model.graph), "onnx", std::move(model.warnings)},
-          model.totals,
-          std::move(model.op_of_node),
-          std::move(content)};
-}
-
-void check_export(const std::string& format, const Options& options, const LoadedModel& model) {
+void check_export(const std::string& format, const Options& options, const GraphFile& file) {
   if (format != "onnx" && format != "device-map")
     throw InputError(fmt::format("--export: found '{}'; required onnx or device-map", format));
-  if (!model.totals)
+  if (!file.onnx)
     throw InputError(
-        fmt::format("--export {}: found a graph of format '{}'; required an ONNX model", format, model.format));
+        fmt::format("--export {}: found a graph of format '{}'; required an ONNX model", format, file.format));
   if (options.shard > 0)
     throw InputError(fmt::format("--export {}: found --shard {}; required one device per node, without --shard", format,
                                  options.shard));
@@ -114,14 +75,14 @@ std::string device_map(const std::vector<std::string>& node_names, const std::ve
   return map.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string export_placement(const std::string& format, const LoadedModel& model, const Placement& placement,
+std::string export_placement(const std::string& format, const GraphFile& file, const Placement& placement,
                              const Machine& machine) {
   std::vector<DeviceId> devices;
-  for (const OpId op : model.op_of_node) devices.push_back(placement.device_of_op[op]);
-  if (format == "device-map") return device_map(program::onnx_node_names(model.content), devices, machine);
+  for (const OpId op : file.onnx->op_of_node) devices.push_back(placement.device_of_op[op]);
+  if (format == "device-map") return device_map(program::onnx_node_names(file.onnx->content), devices, machine);
   std::vector<std::string> names;
   for (const DeviceId device : devices) names.push_back(machine.device(device).name);
-  return program::annotate_onnx(model.content, names);
+  return program::annotate_onnx(file.onnx->content, names);
 }
 
 }  // namespace doppler

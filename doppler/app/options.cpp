@@ -76,7 +76,9 @@ void add_rule_flags(CLI::App& verb, Options& options) {
       ->default_str("free for presets");
   verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
-  verb.add_option("--noise", options.noise, "Sigma of a lognormal factor on every time")->capture_default_str();
+  verb.add_option("--jitter", options.jitter,
+                  "How much times vary: sigma of a lognormal factor on every time; by default what the machine says")
+      ->type_name("SIGMA");
   verb.add_option("--seed", options.seed, "Fixes every random choice")->check(whole_number())->capture_default_str();
 }
 
@@ -108,15 +110,6 @@ std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
     settled.push_back("--json=" + (has_file ? arguments[++i] : "-"));
   }
   return settled;
-}
-
-Rules rules_from(const Options& options, Links links_of_machine) {
-  return {.discipline = parse_discipline(options.discipline),
-          .links = options.links.empty() ? links_of_machine : parse_links(options.links),
-          .ties = parse_ties(options.ties),
-          .bulk_synchronous = options.bulk_synchronous,
-          .noise = options.noise,
-          .seed = options.seed};
 }
 
 MethodOptions method_options_from(const Options& options) {

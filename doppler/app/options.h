@@ -19,7 +19,7 @@ struct Options {
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
-  double noise = 0;
+  std::optional<double> jitter;  // instead of what the machine says
   std::uint64_t seed = 0;
 
   std::string time = "10s";
@@ -50,8 +50,6 @@ void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 // miss it.
 std::vector<std::string> settle_json_flag(std::vector<std::string> arguments);
 
-// `links_of_machine` unless --links says otherwise. Throws InputError.
-Rules rules_from(const Options& options, Links links_of_machine);
 MethodOptions method_options_from(const Options& options);  // starts the clock of --time
 std::string describe_budget(const Options& options);
 

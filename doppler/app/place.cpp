@@ -1,11 +1,12 @@
 #include "doppler/app/console.h"
+#include "doppler/app/loading.h"
+#include "doppler/app/models.h"
 #include "doppler/app/policies.h"
-#include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/report/summary.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {
@@ -21,7 +22,7 @@ struct PlaceOptions : Options {
 // The makespan of everything on the best device that can run and hold it all; 0: there is none.
 Seconds best_single_device(const Problem& problem) {
   Seconds best = 0;
-  Simulator simulator(problem);
+  ExactObjective objective(problem);
   std::vector<bool> class_done(problem.costs().device_classes(), false);
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
     if (class_done[problem.costs().device_class(device)]) continue;
@@ -31,34 +32,35 @@ Seconds best_single_device(const Problem& problem) {
     class_done[problem.costs().device_class(device)] = true;
     Placement placement;
     placement.device_of_op.assign(problem.op_count(), device);
-    const Timeline timeline = simulator.simulate(placement);
+    const Timeline timeline = objective.simulate(placement);
     if (timeline.feasible() && (best == 0 || timeline.makespan < best)) best = timeline.makespan;
   }
   return best;
 }
 
-Result search(const Study& study, const PlaceOptions& options, const Method& method, const LearnedPolicy& policy,
-              const LowerBound& bound) {
-  ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+Result search(const LoadedProblem& loaded, const PlaceOptions& options, const Method& method,
+              const LearnedPolicy& policy, const LowerBound& bound) {
+  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   progress.start(method.name);
   MethodOptions method_options = method_options_from(options);
   method_options.policy = &policy;
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
-  return place(study.problem(), method, method_options, bound);
+  ExactObjective objective(loaded.problem);
+  return place(objective, method, method_options, bound);
 }
 
-std::string describe(const Study& study, const Outcome& outcome, const Timeline& timeline, Seconds single) {
+std::string describe(const LoadedProblem& loaded, const Outcome& outcome, const Timeline& timeline, Seconds single) {
   const Provenance& made = outcome.made;
-  std::string text = fmt::format("graph        {}, {} ops, {} edges\n", study.path(), study.graph().op_count(),
-                                 study.graph().edge_count());
-  text += fmt::format("machine      {}, {} devices\n", made.machine, study.machine().device_count());
+  std::string text = fmt::format("graph        {}, {} ops, {} edges\n", loaded.file.path,
+                                 loaded.problem.graph().op_count(), loaded.problem.graph().edge_count());
+  text += fmt::format("machine      {}, {} devices\n", made.machine, loaded.problem.machine().device_count());
   text += fmt::format("method       {}{}, {:.2f} s, {} evaluations, seed {}\n", made.method,
                       made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner), outcome.seconds,
                       made.evaluations, made.seed);
   if (single > 0 && made.makespan > 0)
     text += fmt::format("speed-up     {:.2f} over the best single device ({})\n", single / made.makespan,
-                        study.show_time(single));
-  return text + describe_run(study, outcome, timeline);
+                        show_time(loaded, single));
+  return text + describe_run(loaded, outcome, timeline);
 }
 
 void run_place(const PlaceOptions& options) {
@@ -66,30 +68,31 @@ void run_place(const PlaceOptions& options) {
     throw InputError("-o and --json: both are standard output; required at most one");
   const Method& method = method_by_name(options.method);
   method_options_from(options);  // a bad --time is better found before a large graph is read
-  if (!options.policy.train.empty() && method.name != "doppler")
-    throw InputError(fmt::format("--train: found --method {}; required --method doppler", method.name));
+  if (!options.policy.train.empty() && method.family != Method::Family::learned)
+    throw InputError(
+        fmt::format("--train: found --method {}; required a learned one: {}", method.name, learned_methods()));
   const auto policy = load_policy(options.policy);
-  const Study study(options.graph, options);
+  const LoadedProblem loaded = load(options.graph, options);
   if (!options.export_format.empty()) {
-    check_export(options.export_format, options, study.loaded());
+    check_export(options.export_format, options, loaded.file);
     if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
   }
-  const Result result = search(study, options, method, *policy, lower_bound(study.problem()));
-  const Timeline timeline = Simulator(study.problem()).simulate(result.placement);
-  if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
+  const Result result = search(loaded, options, method, *policy, lower_bound(loaded.problem));
+  const Timeline& timeline = result.timeline;
+  if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
 
-  Outcome outcome = outcome_of(study, options, result);
-  outcome.expected = expected_on_machine(study, result.placement);
+  Outcome outcome = outcome_of(loaded, options, result);
+  outcome.expected = expected_on_machine(loaded.problem, result.placement);
   if (!options.policy.train.empty()) outcome.made.budget = options.policy.train + " of training";
-  const Seconds single = best_single_device(study.problem());
+  const Seconds single = best_single_device(loaded.problem);
   if (!options.output.empty())
     write_file_atomically(options.output, options.export_format.empty()
                                               ? placement_to_json(result.placement, outcome.made)
-                                              : export_placement(options.export_format, study.loaded(),
-                                                                 result.placement, study.machine()));
-  write_json_if_asked(
-      options, place_result_to_json(outcome, timeline, study.graph(), study.machine(), result.placement, single));
-  if (options.output != "-") print_text(options, describe(study, outcome, timeline, single));
+                                              : export_placement(options.export_format, loaded.file, result.placement,
+                                                                 loaded.problem.machine()));
+  write_json_if_asked(options, place_result_to_json(outcome, timeline, loaded.problem.graph(), loaded.problem.machine(),
+                                                    result.placement, single));
+  if (options.output != "-") print_text(options, describe(loaded, outcome, timeline, single));
   if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
 }
 

@@ -1,7 +1,5 @@
 #include "doppler/app/placements.h"
 
-#include <nlohmann/json.hpp>
-
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -29,33 +27,33 @@ void check_allowed(const std::string& where, const Problem& problem, const Place
   }
 }
 
-void note_other_rules(const std::string& where, const std::string& text, const Rules& rules, const char* doing) {
-  const auto file = nlohmann::json::parse(text);
-  for (const auto& [key, now] :
-       {std::pair("discipline", to_string(rules.discipline)), {"links", to_string(rules.links)}})
-    if (const auto made = file.value(key, nlohmann::json()); made.is_string() && made != now)
-      complain(fmt::format("note: {} was made for --{} {}; {} {}", where, key, made.get<std::string>(), doing, now));
+void note_other_rules(const std::string& where, const Provenance& made, const Rules& rules, const char* doing) {
+  const auto note = [&](const char* key, const std::string& then, std::string_view now) {
+    if (!then.empty() && then != now)
+      complain(fmt::format("note: {} was made for --{} {}; {} {}", where, key, then, doing, now));
+  };
+  note("discipline", made.discipline, to_string(rules.discipline));
+  note("links", made.links, to_string(rules.links));
 }
 
 }  // namespace
 
-std::string machine_of_placement(const std::string& path) {
-  const auto file = nlohmann::json::parse(read_file(path), nullptr, false);
-  if (!file.is_object()) throw InputError(fmt::format("{}: found no JSON object; required a placement", path));
-  const auto made_for = file.value("machine", nlohmann::json());
-  const std::string name = made_for.is_string() ? made_for.get<std::string>() : "";
+PlacementFile read_placement(const std::string& path) { return parse_placement(path, read_file(path)); }
+
+std::string machine_of(const std::string& path, const PlacementFile& file) {
+  const std::string& name = file.made.machine;
   if (name.starts_with("uniform:")) return name;
   for (const MachinePreset& preset : machine_presets())
     if (preset.name == name) return name;
   throw InputError(fmt::format("{}: made for machine '{}', which is no preset; required --machine", path, name));
 }
 
-Placement read_placement(const std::string& path, const Problem& problem, bool quiet, const char* doing) {
-  const std::string text = read_file(path);
-  Placement placement = parse_placement(path, text, problem.op_count(), problem.device_count());
-  check_allowed(path, problem, placement);
-  if (!quiet) note_other_rules(path, text, problem.rules(), doing);
-  return placement;
+Placement placement_for(const std::string& path, PlacementFile file, const Problem& problem, bool quiet,
+                        const char* doing) {
+  check_size(path, file.placement, problem.op_count(), problem.device_count());
+  check_allowed(path, problem, file.placement);
+  if (!quiet) note_other_rules(path, file.made, problem.rules(), doing);
+  return std::move(file.placement);
 }
 
 }  // namespace doppler

@@ -33,27 +33,6 @@ void add_lowering_flags(CLI::App& verb, ProgramOptions& options) {
       ->capture_default_str();
 }
 
-program::Speeds speeds_of(const Machine& machine) {
-  const Device& device = machine.device(0);
-  program::Speeds speeds;
-  speeds.flops_per_second = 0;
-  for (const Rate& rate : device.rates)
-    speeds.flops_per_second = std::max(speeds.flops_per_second, rate.flops_per_second);
-  if (speeds.flops_per_second == 0)
-    throw InputError(fmt::format("machine '{}': device '{}' has no compute rates; required one to cut a program",
-                                 machine.name(), device.name));
-  constexpr double kUnlimited = 1e18;
-  const auto or_unlimited = [](double value) { return value > 0 ? value : kUnlimited; };
-  speeds.memory_bytes_per_second = or_unlimited(device.memory_bytes_per_second);
-  speeds.overhead = device.overhead;
-  speeds.memory = device.memory;
-  if (machine.device_count() > 1) {
-    speeds.link_bytes_per_second = or_unlimited(machine.link(0, 1).bytes_per_second);
-    speeds.latency = machine.link(0, 1).latency;
-  }
-  return speeds;
-}
-
 program::DecomposeOptions decompose_options(const ProgramOptions& options) {
   program::DecomposeOptions result{.parts = options.parts};
   if (options.machine.empty()) return result;
@@ -90,21 +69,5 @@ void write_lowered(const Program& program, const program::Plan& plan, const std:
 }
 
 program::EinProgram read_ein(const std::string& path) { return program::parse_ein(path, read_file(path)); }
-
-LoadedGraph lower_for(const std::string& where, const std::string& text, const std::string& machine) {
-  const program::EinProgram model = program::parse_ein(where, text);
-  program::Plan plan = program::uncut(*model.program);
-  if (!machine.empty()) {
-    const Machine devices = load_machine(machine);
-    program::DecomposeOptions options{.parts = devices.device_count()};
-    options.speeds = speeds_of(devices);
-    plan = program::decompose(*model.program, options)[0].plan;
-  }
-  const program::LowerOptions lowering{.title = where};
-  return {program::lower(*model.program, plan, lowering).graph,
-          "ein",
-          {},
-          program::program_to_json(*model.program, plan, lowering)};
-}
 
 }  // namespace doppler

@@ -5,8 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "doppler/app/options.h"
-#include "doppler/graph/formats/read_graph.h"
-#include "doppler/machine/machine.h"
+#include "doppler/problem/load.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/autodiff.h"
 #include "doppler/program/expr/workloads.h"
@@ -27,8 +26,6 @@ struct ProgramOptions {
 void add_program_flags(CLI::App& verb, ProgramOptions& options);
 void add_lowering_flags(CLI::App& verb, ProgramOptions& options);  // --costs -o
 
-// The first device and its link to the second. Throws InputError if the machine has no compute rates.
-program::Speeds speeds_of(const Machine& machine);
 program::DecomposeOptions decompose_options(const ProgramOptions& options);
 
 // The plan that --plan names. `family` is what published boxes are known for; none for programs of users.
@@ -41,8 +38,6 @@ void write_lowered(const program::Program& program, const program::Plan& plan, c
                    const ProgramOptions& options);
 
 program::EinProgram read_ein(const std::string& path);
-// A program given where a graph is expected: one part per device, or one part without a machine.
-LoadedGraph lower_for(const std::string& where, const std::string& text, const std::string& machine);
 
 // Adds chainmm, ffnn, llama-block, llama-layer and llama to `generate`.
 void add_program_families(CLI::App& generate);

@@ -12,7 +12,7 @@
 #include "doppler/kernels/aten/aten_backend.h"
 #include "doppler/kernels/generate_inputs.h"
 #include "doppler/kernels/npy.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {
@@ -89,7 +89,7 @@ void add_rig_flags(CLI::App& verb, RigOptions& options) {
   verb.add_option("--stall-after", options.stall_after, "Give up if no op ends for this long")->capture_default_str();
 }
 
-Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
+Rig::Rig(const LoadedProblem& loaded, const RigOptions& options, std::uint64_t seed) {
   EngineOptions engine;
   engine.deterministic = options.deterministic;
   engine.stall_after = parse_duration(options.stall_after, "--stall-after");
@@ -97,33 +97,33 @@ Rig::Rig(const Study& study, const RigOptions& options, std::uint64_t seed) {
   if (options.devices != "emulated") {
     if (!options.slowdown.empty() || options.time_scale != 0)
       throw InputError("--slowdown, --time-scale: required --devices emulated");
-    if (study.machine().device_count() > usable_cores())
-      complain(fmt::format("warning: {} devices share {} cores; times say little", study.machine().device_count(),
-                           usable_cores()));
-    load_kernels(study, options, seed);
-    engine_ = std::make_unique<Engine>(study.problem(), *kernels_, engine);
+    if (loaded.problem.machine().device_count() > usable_cores())
+      complain(fmt::format("warning: {} devices share {} cores; times say little",
+                           loaded.problem.machine().device_count(), usable_cores()));
+    load_kernels(loaded, options, seed);
+    engine_ = std::make_shared<Engine>(loaded.problem, *kernels_, engine);
     return;
   }
   if (!options.inputs.empty())
     throw InputError("--input: required --devices cpu or cuda, emulated devices compute nothing");
   engine.devices = EngineOptions::Devices::emulated;
   time_scale_ = options.time_scale > 0 ? options.time_scale : 1;
-  if (options.time_scale == 0 && study.graph().unitless()) {
-    const Placement one{std::vector<DeviceId>(study.graph().op_count(), 0), {}, {}};
-    const Seconds makespan = Simulator(study.problem()).makespan(one);
+  if (options.time_scale == 0 && loaded.problem.graph().unitless()) {
+    const Placement one{std::vector<DeviceId>(loaded.problem.graph().op_count(), 0), {}, {}};
+    const Seconds makespan = ExactObjective(loaded.problem).value(one);
     if (makespan > 0) time_scale_ = kUnitlessRun / makespan;
   }
   engine.time_scale = time_scale_;
-  emulated_ = std::make_unique<EmulatedKernels>(study.problem(), time_scale_);
+  emulated_ = std::make_unique<EmulatedKernels>(loaded.problem, time_scale_);
   for (const std::string& text : options.slowdown) {
     const auto [name, factor] = split_pair(text, "--slowdown", "device=factor");
     char* end = nullptr;
     const double value = std::strtod(factor.c_str(), &end);
     if (*end != '\0' || !(value > 0) || value > 1e6)
       throw InputError(fmt::format("--slowdown: found '{}'; required a factor above 0", factor));
-    emulated_->slow_down(study.machine().device_by_name(name), value);
+    emulated_->slow_down(loaded.problem.machine().device_by_name(name), value);
   }
-  engine_ = std::make_unique<Engine>(study.problem(), *emulated_, engine);
+  engine_ = std::make_shared<Engine>(loaded.problem, *emulated_, engine);
 }
 
 // A kernel that never returned is still reading them.
@@ -133,18 +133,18 @@ Rig::~Rig() {
   static_cast<void>(emulated_.release());
 }
 
-void Rig::load_kernels(const Study& study, const RigOptions& options, std::uint64_t seed) {
-  if (study.loaded().program.empty())
+void Rig::load_kernels(const LoadedProblem& loaded, const RigOptions& options, std::uint64_t seed) {
+  const program::RunnableProgram* runnable = loaded.problem.program();
+  if (runnable == nullptr)
     throw InputError(
         fmt::format("{}: found no program, only costs; required a graph from 'doppler generate' or 'doppler lower' "
                     "whose kernels can run, or --devices emulated",
-                    study.path()));
-  std::unique_ptr<Backend> backend = make_backend(options.devices, study.machine().device_count());
-  program_ = program::load_program(study.path(), study.loaded().program, study.graph());
-  Arrays inputs = generate_inputs(*program_.program, seed);
-  read_inputs(*program_.program, options.inputs, inputs);
-  kernels_ = std::make_unique<ProgramKernels>(*program_.program, program_.lowered, std::move(inputs),
-                                              generate_variables(*program_.program), std::move(backend));
+                    loaded.file.path));
+  std::unique_ptr<Backend> backend = make_backend(options.devices, loaded.problem.machine().device_count());
+  Arrays inputs = generate_inputs(*runnable->program, seed);
+  read_inputs(*runnable->program, options.inputs, inputs);
+  kernels_ = std::make_unique<ProgramKernels>(*runnable->program, runnable->lowered, std::move(inputs),
+                                              generate_variables(*runnable->program), std::move(backend));
 }
 
 std::vector<Turn> calibration_turns(const Problem& problem, unsigned count, std::uint64_t seed) {
@@ -165,7 +165,7 @@ void run_round(Engine& engine, std::vector<Turn>& turns, Rng& rng,
     Turn& turn = turns[next];
     if (!turn.fits) continue;
     try {
-      measured(turn, engine.run(turn.placement));
+      measured(turn, engine.execute(turn.placement));
     } catch (const InfeasibleError&) {
       turn.fits = false;
     }
@@ -173,9 +173,9 @@ void run_round(Engine& engine, std::vector<Turn>& turns, Rng& rng,
 }
 
 std::vector<Seconds> measure(Engine& engine, const Placement& placement, unsigned warmup, unsigned repeat) {
-  for (unsigned i = 0; i < warmup; ++i) engine.run(placement);
+  for (unsigned i = 0; i < warmup; ++i) engine.execute(placement);
   std::vector<Seconds> times;
-  for (unsigned i = 0; i < repeat; ++i) times.push_back(engine.run(placement));
+  for (unsigned i = 0; i < repeat; ++i) times.push_back(engine.execute(placement));
   return times;
 }
 

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "doppler/app/study.h"
+#include "doppler/app/loading.h"
 #include "doppler/base/rng.h"
 #include "doppler/engine/emulated/emulated_kernels.h"
 #include "doppler/engine/threads/engine.h"
 #include "doppler/kernels/program_kernels.h"
-#include "doppler/program/text/program_json.h"
 
 namespace doppler {
 
@@ -30,29 +29,29 @@ void add_rig_flags(CLI::App& verb, RigOptions& options);
 // for themselves: two threads that want one core are slower than one that does both, and nobody can predict them.
 Machine bare_machine(const std::string& type, DeviceId count);
 
-// An engine and the kernels it runs, for one study.
+// An engine and the kernels it runs, for one problem.
 class Rig {
  public:
   // Throws InputError if the graph carries no program to run on devices that compute, an input file does not fit, or
   // there are no CUDA devices to run on.
-  Rig(const Study& study, const RigOptions& options, std::uint64_t seed);
+  Rig(const LoadedProblem& loaded, const RigOptions& options, std::uint64_t seed);
   ~Rig();
 
   Engine& engine() { return *engine_; }
+  std::shared_ptr<Executor> executor() { return engine_; }
   // One of them; the other is null.
   EmulatedKernels* emulated() { return emulated_.get(); }
   ProgramKernels* kernels() { return kernels_.get(); }
-  const program::Program& program() const { return *program_.program; }
+  const program::Program& program() const { return *engine_->problem().program()->program; }
   double time_scale() const { return time_scale_; }
 
  private:
-  void load_kernels(const Study& study, const RigOptions& options, std::uint64_t seed);
+  void load_kernels(const LoadedProblem& loaded, const RigOptions& options, std::uint64_t seed);
 
   double time_scale_ = 1;
-  program::RunnableProgram program_;
   std::unique_ptr<ProgramKernels> kernels_;
   std::unique_ptr<EmulatedKernels> emulated_;
-  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;
 };
 
 // A placement that takes turns with others, so that a box that is slow for a while is so to all of them.

@@ -15,7 +15,7 @@
 #include "doppler/report/summary.h"
 #include "doppler/report/table.h"
 #include "doppler/report/trace.h"
-#include "doppler/sim/expected_makespan.h"
+#include "doppler/sim/objective.h"
 #include "doppler/sim/time_account.h"
 
 namespace doppler {
@@ -39,13 +39,13 @@ struct Measurement {
 };
 
 // The whole graph on the first device that may run all of it.
-std::optional<Seconds> time_on_one_device(const Study& study, Engine& engine, const RunOptions& options) {
-  for (DeviceId device = 0; device < study.problem().device_count(); ++device) {
+std::optional<Seconds> time_on_one_device(const LoadedProblem& loaded, Engine& engine, const RunOptions& options) {
+  for (DeviceId device = 0; device < loaded.problem.device_count(); ++device) {
     bool allowed = true;
-    for (OpId op = 0; op < study.problem().op_count(); ++op) allowed = allowed && study.problem().allows(op, device);
+    for (OpId op = 0; op < loaded.problem.op_count(); ++op) allowed = allowed && loaded.problem.allows(op, device);
     if (!allowed) continue;
     try {
-      const Placement one{std::vector<DeviceId>(study.problem().op_count(), device), {}, {}};
+      const Placement one{std::vector<DeviceId>(loaded.problem.op_count(), device), {}, {}};
       return median(measure(engine, one, std::min(options.warmup, 1U), std::max(options.repeat / 4, 1U)));
     } catch (const InfeasibleError&) {
       return std::nullopt;  // it does not fit, which is why people have several devices
@@ -55,19 +55,19 @@ std::optional<Seconds> time_on_one_device(const Study& study, Engine& engine, co
 }
 
 // Ctrl-C keeps the runs that have ended.
-Measurement take_measurement(const Study& study, Engine& engine, const Placement& placement,
+Measurement take_measurement(const LoadedProblem& loaded, Engine& engine, const Placement& placement,
                              const RunOptions& options) {
   Measurement result;
-  result.predicted = expected_makespan(study.problem(), placement, expected_noise(study.problem()));
-  ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+  result.predicted = ExpectedObjective(loaded.problem).value(placement);
+  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   try {
     for (unsigned i = 0; i < options.warmup + options.repeat; ++i) {
-      const Seconds time = engine.run(placement);
+      const Seconds time = engine.execute(placement);
       if (i >= options.warmup) result.times.push_back(time), result.timeline = engine.timeline();
       progress.show_text("run",
-                         fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat, study.show_time(time)));
+                         fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat, show_time(loaded, time)));
     }
-    result.one_device = time_on_one_device(study, engine, options);
+    result.one_device = time_on_one_device(loaded, engine, options);
   } catch (const RunCancelled&) {
     result.interrupted = true;
     if (result.times.empty()) throw InputError("run: interrupted before a run had ended; nothing was measured");
@@ -75,7 +75,7 @@ Measurement take_measurement(const Study& study, Engine& engine, const Placement
   return result;
 }
 
-std::string device_times(const Study& study, const Timeline& timeline) {
+std::string device_times(const LoadedProblem& loaded, const Timeline& timeline) {
   Table table({{"device", Table::Align::left},
                {"ops"},
                {"busy"},
@@ -85,43 +85,43 @@ std::string device_times(const Study& study, const Timeline& timeline) {
                {"memory"},
                {"done"},
                {"peak memory"}});
-  const std::vector<DeviceTime> times = account_time(study.problem(), timeline);
-  const std::vector<DeviceUse> uses = device_uses(timeline, study.machine());
-  for (DeviceId device = 0; device < study.machine().device_count(); ++device) {
+  const std::vector<DeviceTime> times = account_time(loaded.problem, timeline);
+  const std::vector<DeviceUse> uses = device_uses(timeline, loaded.problem.machine());
+  for (DeviceId device = 0; device < loaded.problem.machine().device_count(); ++device) {
     const auto share = [&](Seconds part) { return fmt::format("{:.1f} %", 100 * part / timeline.makespan); };
     const DeviceTime& time = times[device];
-    table.add_row({study.machine().device(device).name, fmt::to_string(uses[device].ops), share(time.busy),
+    table.add_row({loaded.problem.machine().device(device).name, fmt::to_string(uses[device].ops), share(time.busy),
                    share(time.copying), share(time.data), share(time.channel), share(time.memory), share(time.done),
                    format_bytes(timeline.peak_memory[device])});
   }
   return table.text();
 }
 
-std::string describe(const Study& study, const Measurement& measured, const RunOptions& options) {
+std::string describe(const LoadedProblem& loaded, const Measurement& measured, const RunOptions& options) {
   const Seconds typical = measured.typical();
-  std::string text = fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", study.show_time(typical),
-                                 measured.times.size(), study.show_time(quantile(measured.times, 0.1)),
-                                 study.show_time(quantile(measured.times, 0.9)));
-  text += fmt::format("predicted   {}  ({:+.1f} %)\n", study.show_time(measured.predicted),
+  std::string text = fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", show_time(loaded, typical),
+                                 measured.times.size(), show_time(loaded, quantile(measured.times, 0.1)),
+                                 show_time(loaded, quantile(measured.times, 0.9)));
+  text += fmt::format("predicted   {}  ({:+.1f} %)\n", show_time(loaded, measured.predicted),
                       100 * (measured.predicted / typical - 1));
   if (measured.one_device)
-    text += fmt::format("one device  {}  (speed-up {:.2f})\n", study.show_time(*measured.one_device),
+    text += fmt::format("one device  {}  (speed-up {:.2f})\n", show_time(loaded, *measured.one_device),
                         *measured.one_device / typical);
   else if (!measured.interrupted)
     text += "one device  cannot hold the graph\n";
   if (options.rig.devices == "emulated") text += "devices     emulated: ops take their modelled time\n";
-  return text + "\n" + device_times(study, measured.timeline);
+  return text + "\n" + device_times(loaded, measured.timeline);
 }
 
-std::string to_json(const Study& study, const Measurement& measured, const RunOptions& options) {
-  nlohmann::ordered_json result = {{"graph", study.path()},          {"machine", study.machine().name()},
+std::string to_json(const LoadedProblem& loaded, const Measurement& measured, const RunOptions& options) {
+  nlohmann::ordered_json result = {{"graph", loaded.file.path},      {"machine", loaded.problem.machine().name()},
                                    {"devices", options.rig.devices}, {"measured", measured.typical()},
                                    {"times", measured.times},        {"predicted", measured.predicted}};
   if (measured.one_device) {
     result["one_device"] = *measured.one_device;
     result["speed_up"] = *measured.one_device / measured.typical();
   }
-  for (const DeviceTime& time : account_time(study.problem(), measured.timeline))
+  for (const DeviceTime& time : account_time(loaded.problem, measured.timeline))
     result["device_times"].push_back({{"busy", time.busy},
                                       {"copying", time.copying},
                                       {"data", time.data},
@@ -134,7 +134,7 @@ std::string to_json(const Study& study, const Measurement& measured, const RunOp
 // One more run, which also keeps its results: a file per output and per value that an update computes.
 void write_results(Rig& rig, const Placement& placement, const std::string& directory) {
   rig.kernels()->keep_results(true);
-  rig.engine().run(placement);
+  rig.engine().execute(placement);
   for (const auto& [id, array] : rig.kernels()->results()) {
     std::string name = rig.program().node(id).name;
     std::replace(name.begin(), name.end(), '/', '_');
@@ -152,17 +152,20 @@ void run_verb(RunOptions options) {
     if (failed)
       throw InputError(fmt::format("--output: '{}': {}; required a directory", options.output, failed.message()));
   }
-  if (options.machine.empty()) options.machine = machine_of_placement(options.placement);
-  const Study study(options.graph, options);
-  const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "running");
-  Rig rig(study, options.rig, options.seed);
-  if (options.serve.learn) return serve(study, rig, placement, options.serve, options);
-  const Measurement measured = take_measurement(study, rig.engine(), placement, options);
+  PlacementFile file = read_placement(options.placement);
+  if (options.machine.empty()) options.machine = machine_of(options.placement, file);
+  const LoadedProblem loaded = load(options.graph, options, Purpose::execution);
+  const Placement placement =
+      placement_for(options.placement, std::move(file), loaded.problem, options.quiet, "running");
+  Rig rig(loaded, options.rig, options.seed);
+  if (options.serve.learn) return serve(loaded, rig, placement, options.serve, options);
+  const Measurement measured = take_measurement(loaded, rig.engine(), placement, options);
   if (!options.output.empty() && !measured.interrupted) write_results(rig, placement, options.output);
   if (!options.trace.empty())
-    write_file_atomically(options.trace, timeline_to_trace(measured.timeline, study.graph(), study.machine()));
-  write_json_if_asked(options, to_json(study, measured, options));
-  print_text(options, describe(study, measured, options));
+    write_file_atomically(options.trace,
+                          timeline_to_trace(measured.timeline, loaded.problem.graph(), loaded.problem.machine()));
+  write_json_if_asked(options, to_json(loaded, measured, options));
+  print_text(options, describe(loaded, measured, options));
 }
 
 }  // namespace

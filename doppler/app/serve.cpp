@@ -99,25 +99,26 @@ class ServiceLog {
   std::size_t written_ = 0;
 };
 
-Service run_service(const Study& study, Rig& rig, Deployment& deployment, const ServeOptions& serving, bool quiet) {
+Service run_service(const LoadedProblem& loaded, Rig& rig, Deployment& deployment, const ServeOptions& serving,
+                    bool quiet) {
   Service service;
-  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, study.machine()));
+  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
   ServiceLog log(serving.log);
-  ProgressLine progress(quiet, study.path(), study.graph().unitless());
+  ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
   try {
     for (std::size_t run = 0; run < serving.runs && !interrupt_flag()->load(); ++run) {
       for (const Drift& drift : service.drifts)
         if (drift.run == run) rig.emulated()->slow_down(drift.device, drift.factor);
       const Placement& placement = deployment.next();
       log.events(deployment);
-      const Seconds time = rig.engine().run(placement);
+      const Seconds time = rig.engine().execute(placement);
       service.times.push_back(time);
       service.challenger.push_back(deployment.exploring());
       log.run(run, time, deployment.exploring());
       deployment.observe(time, rig.engine().timeline());
       log.events(deployment);
       progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", run + 1, serving.runs,
-                                              study.show_time(time), deployment.changes()));
+                                              show_time(loaded, time), deployment.changes()));
     }
   } catch (const RunCancelled&) {
     // What was learned is kept.
@@ -126,8 +127,8 @@ Service run_service(const Study& study, Rig& rig, Deployment& deployment, const 
   return service;
 }
 
-std::string describe(const Study& study, const Deployment& deployment, const Service& service) {
-  const auto show = [&](const std::optional<Seconds>& time) { return time ? study.show_time(*time) : "-"; };
+std::string describe(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
+  const auto show = [&](const std::optional<Seconds>& time) { return time ? show_time(loaded, *time) : "-"; };
   std::string text = fmt::format(
       "runs         {}, {} of them to try a challenger ({:.1f} %)\n", deployment.runs(), deployment.explored(),
       100 * static_cast<double>(deployment.explored()) / static_cast<double>(deployment.runs()));
@@ -135,7 +136,7 @@ std::string describe(const Study& study, const Deployment& deployment, const Ser
   for (const Drift& drift : service.drifts)
     if (drift.run < service.times.size())
       text += fmt::format("drift        device '{}' takes {} times as long from run {} on: {} before, {} right after\n",
-                          study.machine().device(drift.device).name, drift.factor, drift.run,
+                          loaded.problem.machine().device(drift.device).name, drift.factor, drift.run,
                           show(service.before(drift)), show(service.right_after(drift)));
   text += fmt::format("at the end   {}\n", show(service.at_the_end()));
   text += fmt::format("changes      {} of the placement\n", deployment.changes());
@@ -145,8 +146,8 @@ std::string describe(const Study& study, const Deployment& deployment, const Ser
   return text;
 }
 
-std::string to_json(const Study& study, const Deployment& deployment, const Service& service) {
-  nlohmann::ordered_json result = {{"graph", study.path()},           {"machine", study.machine().name()},
+std::string to_json(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
+  nlohmann::ordered_json result = {{"graph", loaded.file.path},       {"machine", loaded.problem.machine().name()},
                                    {"runs", deployment.runs()},       {"explored", deployment.explored()},
                                    {"changes", deployment.changes()}, {"drifts", nlohmann::json::array()},
                                    {"times", service.times}};
@@ -165,21 +166,22 @@ std::string to_json(const Study& study, const Deployment& deployment, const Serv
   return result.dump(2) + "\n";
 }
 
-std::string draw(const Study& study, const Deployment& deployment, const Service& service) {
+std::string draw(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
   Plot plot;
-  plot.title = fmt::format("{} on {}", study.graph().title(), study.machine().name());
+  plot.title = fmt::format("{} on {}", loaded.problem.graph().title(), loaded.problem.machine().name());
   plot.x_title = "run";
-  plot.y_title = study.graph().unitless() ? "time" : "milliseconds";
+  plot.y_title = loaded.problem.graph().unitless() ? "time" : "milliseconds";
   plot.series = {{.label = "incumbent", .x = {}, .y = {}}, {.label = "challenger", .x = {}, .y = {}}};
-  const double unit = study.graph().unitless() ? 1 : 1e3;
+  const double unit = loaded.problem.graph().unitless() ? 1 : 1e3;
   for (std::size_t i = 0; i < service.times.size(); ++i) {
     Plot::Series& series = plot.series[service.challenger[i] ? 1 : 0];
     series.x.push_back(static_cast<double>(i));
     series.y.push_back(service.times[i] * unit);
   }
   for (const Drift& drift : service.drifts)
-    plot.marks.push_back({static_cast<double>(drift.run) - 0.5,
-                          fmt::format("'{}' × {} slower", study.machine().device(drift.device).name, drift.factor)});
+    plot.marks.push_back(
+        {static_cast<double>(drift.run) - 0.5,
+         fmt::format("'{}' × {} slower", loaded.problem.machine().device(drift.device).name, drift.factor)});
   for (const DeploymentEvent& event : deployment.events())
     if (event.kind == DeploymentEvent::Kind::changed)
       plot.marks.push_back({static_cast<double>(event.run) - 0.5, "new placement"});
@@ -187,12 +189,12 @@ std::string draw(const Study& study, const Deployment& deployment, const Service
   return plot_to_svg(plot);
 }
 
-void write_incumbent(const Study& study, const Deployment& deployment, const ServeOptions& serving,
+void write_incumbent(const LoadedProblem& loaded, const Deployment& deployment, const ServeOptions& serving,
                      const Options& options) {
-  Provenance made = outcome_of(study, options, lower_bound(study.problem())).made;
+  Provenance made = outcome_of(loaded, options, lower_bound(loaded.problem)).made;
   made.method = made.winner = "doppler";
   made.budget = fmt::format("{} runs", deployment.runs());
-  made.makespan = Simulator(study.problem()).makespan(deployment.incumbent());
+  made.makespan = ExactObjective(loaded.problem).value(deployment.incumbent());
   write_file_atomically(serving.placement, placement_to_json(deployment.incumbent(), made));
 }
 
@@ -221,7 +223,8 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
   serving(verb.add_option("-o", options.placement, "The placement at the end"))->type_name("FILE");
 }
 
-void serve(const Study& study, Rig& rig, const Placement& start, const ServeOptions& serving, const Options& options) {
+void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const ServeOptions& serving,
+           const Options& options) {
   if (!serving.drift.empty() && rig.emulated() == nullptr) throw InputError("--drift: required --devices emulated");
   const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
   DeploymentOptions deploying;
@@ -231,12 +234,12 @@ void serve(const Study& study, Rig& rig, const Placement& start, const ServeOpti
   deploying.policy = policy.get();
   deploying.seed = options.seed;
   deploying.interrupted = interrupt_flag();
-  Deployment deployment(study.problem(), start, deploying);
-  const Service service = run_service(study, rig, deployment, serving, options.quiet);
-  if (!serving.placement.empty()) write_incumbent(study, deployment, serving, options);
-  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(study, deployment, service));
-  write_json_if_asked(options, to_json(study, deployment, service));
-  print_text(options, describe(study, deployment, service));
+  Deployment deployment(loaded.problem, start, deploying);
+  const Service service = run_service(loaded, rig, deployment, serving, options.quiet);
+  if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options);
+  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(loaded, deployment, service));
+  write_json_if_asked(options, to_json(loaded, deployment, service));
+  print_text(options, describe(loaded, deployment, service));
 }
 
 }  // namespace doppler

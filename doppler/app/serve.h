@@ -19,6 +19,7 @@ struct ServeOptions {
 void add_serve_flags(CLI::App& verb, ServeOptions& options);
 
 // Ctrl-C ends it early and keeps what was learned. Throws InputError if a flag is wrong.
-void serve(const Study& study, Rig& rig, const Placement& start, const ServeOptions& serving, const Options& options);
+void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const ServeOptions& serving,
+           const Options& options);
 
 }  // namespace doppler

@@ -1,5 +1,5 @@
+#include "doppler/app/loading.h"
 #include "doppler/app/placements.h"
-#include "doppler/app/study.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -15,24 +15,25 @@ struct SimulateOptions : Options {
 };
 
 void run_simulate(const SimulateOptions& options) {
-  const Study study(options.graph, options);
-  const Placement placement = read_placement(options.placement, study.problem(), options.quiet, "simulating");
+  const LoadedProblem loaded = load(options.graph, options);
+  const Placement placement =
+      placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");
 
-  const Timeline timeline = Simulator(study.problem()).simulate(placement);
-  Outcome outcome = outcome_of(study, options, lower_bound(study.problem()));
+  const Timeline timeline = Simulator(loaded.problem).simulate(placement);
+  Outcome outcome = outcome_of(loaded, options, lower_bound(loaded.problem));
   outcome.made.makespan = timeline.makespan;
-  outcome.gap = outcome.made.lower_bound > 0 ? timeline.makespan / outcome.made.lower_bound - 1 : 0;
-  outcome.expected = expected_on_machine(study, placement);
+  outcome.gap = gap(timeline.makespan, outcome.made.lower_bound);
+  outcome.expected = expected_on_machine(loaded.problem, placement);
   outcome.feasible = timeline.feasible();
-  outcome.optimal =
-      timeline.feasible() && study.problem().rules().noise == 0 && timeline.makespan <= outcome.made.lower_bound;
+  outcome.optimal = timeline.feasible() && reaches(timeline.makespan, outcome.made.lower_bound);
 
   if (!options.trace.empty())
-    write_file_atomically(options.trace, timeline_to_trace(timeline, study.graph(), study.machine()));
-  if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(study.graph(), placement.device_of_op));
-  write_json_if_asked(options, simulation_to_json(outcome, timeline, study.graph(), study.machine()));
-  print_text(options, describe_run(study, outcome, timeline));
-  if (timeline.overflow) throw InfeasibleError(describe_overflow(study, *timeline.overflow));
+    write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem.graph(), loaded.problem.machine()));
+  if (!options.dot.empty())
+    write_file_atomically(options.dot, graph_to_dot(loaded.problem.graph(), placement.device_of_op));
+  write_json_if_asked(options, simulation_to_json(outcome, timeline, loaded.problem.graph(), loaded.problem.machine()));
+  print_text(options, describe_run(loaded, outcome, timeline));
+  if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
 }
 
 }  // namespace

@@ -20,31 +20,29 @@ void add_system_flags(CLI::App& verb, SystemOptions& options) {
 SystemTraining::SystemTraining(const std::string& path, const Options& options, const SystemOptions& system)
     : options_(system),
       seed_(options.seed),
-      study_(path, options),
-      rig_(study_, system.rig, options.seed),
-      oracle_(rig_.engine()) {
+      loaded_(load(path, options, Purpose::execution)),
+      rig_(loaded_, system.rig, options.seed) {
   if (system.runs < SystemStage::kFewestRuns)
     throw InputError(fmt::format("--runs: found {}; required at least {}", system.runs, SystemStage::kFewestRuns));
 }
 
 std::unique_ptr<Task> SystemTraining::make_task(std::string name) const {
-  return std::make_unique<Task>(std::move(name), study_.problem(), std::make_unique<SimulatorOracle>(study_.problem()),
-                                lower_bound(study_.problem()).value);
+  return doppler::make_task(std::move(name), loaded_.problem, true);
 }
 
 void SystemTraining::join(Trainer& trainer, const LearnerOptions& learner) {
   SystemStageOptions stage;
   stage.runs = options_.runs;
-  stage.oracle.max_slowdown = options_.max_slowdown;
+  stage.measuring.max_slowdown = options_.max_slowdown;
   stage.learner = learner;
   stage.seed = seed_;
-  trainer.use_system(oracle_, stage);
+  trainer.use_system(rig_.executor(), stage);
 }
 
 std::string describe_system(const SystemStage& stage, bool unitless) {
-  const MeasuredOracle& oracle = stage.oracle();
+  const MeasuredObjective& objective = stage.objective();
   std::string text = fmt::format("system       {} runs; {} evaluations reused them, {} were too slow by prediction\n",
-                                 oracle.runs(), oracle.reused(), oracle.refused());
+                                 objective.runs(), objective.reused(), objective.refused());
   if (!stage.finished()) return text;
   const SystemVerdict& verdict = *stage.verdict();
   if (verdict.finalists == 0)

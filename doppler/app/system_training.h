@@ -30,9 +30,8 @@ class SystemTraining {
  private:
   SystemOptions options_;
   std::uint64_t seed_;
-  Study study_;
+  LoadedProblem loaded_;
   Rig rig_;
-  EngineOracle oracle_;
 };
 
 // How stage III ended, for people: a line or two.

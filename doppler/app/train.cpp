@@ -6,8 +6,8 @@
 #include <set>
 
 #include "doppler/app/console.h"
+#include "doppler/app/loading.h"
 #include "doppler/app/policies.h"
-#include "doppler/app/study.h"
 #include "doppler/app/system_training.h"
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
@@ -64,12 +64,9 @@ Target parse_target(const std::string& text, const TrainOptions& options) {
     throw InputError(fmt::format("{}: no machine; required --machine or {}@MACHINE", path, path));
   return {path, std::move(here)};
 }
-std::unique_ptr<OwnedTask> load_task(const std::string& text, const TrainOptions& options) {
+std::unique_ptr<Task> load_task(const std::string& text, const TrainOptions& options) {
   const Target target = parse_target(text, options);
-  Machine machine = load_machine(target.options.machine);
-  const Rules rules = rules_from(options, machine.link_model());
-  return std::make_unique<OwnedTask>(target.name(), load_graph(target.path, target.options).graph, std::move(machine),
-                                     rules, true);
+  return make_task(target.name(), load(target.path, target.options).problem, true);
 }
 
 // Parts of the method that can be left out, for ablations.
@@ -173,7 +170,7 @@ class TrainingSession {
       add_system();
     } else {
       const std::vector<double> weights = weights_from(options);
-      std::vector<std::unique_ptr<OwnedTask>> tasks = load_all(options.graphs, options);
+      std::vector<std::unique_ptr<Task>> tasks = load_all(options.graphs, options);
       for (std::size_t i = 0; i < tasks.size(); ++i) trainer_.add(std::move(tasks[i]), weights[i]);
     }
     if (options.generated > 0)
@@ -182,7 +179,7 @@ class TrainingSession {
     refuse_equal_names();
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
-    if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->oracle(), options.resume);
+    if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective(), options.resume);
     if (options.resume) best_validation_ = run_->resume(trainer_);
   }
 
@@ -236,7 +233,9 @@ class TrainingSession {
   }
   static GeneratedTaskOptions generated_from(const TrainOptions& options) {
     GeneratedTaskOptions generated;
-    generated.rules = rules_from(options, Links::free);
+    const LoadOptions loading = load_options(options);
+    generated.rules = loading.rules;
+    if (loading.links) generated.rules.links = *loading.links;
     generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // nothing special was asked for
     return generated;
   }
@@ -251,9 +250,9 @@ class TrainingSession {
       throw InputError("--message-passing step: required --architecture gnn");
     return make_network(architecture, Rng(mix(options.seed, 0)));
   }
-  static std::vector<std::unique_ptr<OwnedTask>> load_all(const std::vector<std::string>& names,
-                                                          const TrainOptions& options) {
-    std::vector<std::unique_ptr<OwnedTask>> tasks;
+  static std::vector<std::unique_ptr<Task>> load_all(const std::vector<std::string>& names,
+                                                     const TrainOptions& options) {
+    std::vector<std::unique_ptr<Task>> tasks;
     for (const std::string& name : names) tasks.push_back(load_task(name, options));
     return tasks;
   }
@@ -287,7 +286,7 @@ class TrainingSession {
       made.links = to_string(task.problem().rules().links);
       const SystemStage* system = trainer_.system();
       const Placement& placement = system != nullptr && system->finished() ? system->verdict()->placement : task.best();
-      made.makespan = Simulator(task.problem()).makespan(placement);
+      made.makespan = ExactObjective(task.problem()).value(placement);
       made.lower_bound = task.bound();
       run_->save_placement(task.name(), placement, made);
     }
@@ -297,7 +296,7 @@ class TrainingSession {
   std::unique_ptr<SystemTraining> system_;  // null: without
   std::unique_ptr<Network<float>> network_;
   Trainer trainer_;
-  Validation validation_;
+  HeldOut validation_;
   Seconds every_;
   std::unique_ptr<TrainingRun> run_;
   double best_validation_ = Costs::kNever;

@@ -38,7 +38,7 @@ double TrainingRun::resume(Trainer& trainer) {
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 
-void TrainingRun::keep_measurements(MeasuredOracle& oracle, bool resume) {
+void TrainingRun::keep_measurements(MeasuredObjective& objective, bool resume) {
   const std::string path = file("measurements.jsonl");
   std::string kept;
   std::ifstream old;
@@ -47,8 +47,8 @@ void TrainingRun::keep_measurements(MeasuredOracle& oracle, bool resume) {
     const auto entry = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut short
     if (!entry.is_object() || !entry.contains("placement") || !entry.contains("seconds")) continue;
     try {
-      oracle.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
-                    entry.at("seconds").get<Seconds>());
+      objective.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
+                       entry.at("seconds").get<Seconds>());
     } catch (const std::exception&) {
       throw InputError(fmt::format("{}: found '{}'; required a placement's hash and its seconds", path, line));
     }
@@ -56,7 +56,7 @@ void TrainingRun::keep_measurements(MeasuredOracle& oracle, bool resume) {
   }
   write_file_atomically(path, kept);
   measurements_.open(path, std::ios::app);
-  oracle.on_run = [this, path](std::uint64_t key, Seconds time) {
+  objective.on_run = [this, path](std::uint64_t key, Seconds time) {
     measurements_ << nlohmann::ordered_json{{"placement", fmt::format("{:016x}", key)}, {"seconds", time}}.dump()
                   << "\n"
                   << std::flush;

@@ -22,7 +22,7 @@ class TrainingRun {
   // Returns the best validation score so far; infinity: none.
   double resume(Trainer& trainer);
   // Every run of the system is kept from now on; those of the training that is resumed are recalled.
-  void keep_measurements(MeasuredOracle& oracle, bool resume);
+  void keep_measurements(MeasuredObjective& objective, bool resume);
 
   void log(const TrainingReport& report, Seconds seconds, std::uint64_t episodes);
   void log_validation(std::uint64_t update, double score);

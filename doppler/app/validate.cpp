@@ -16,7 +16,7 @@
 #include "doppler/calibrate/calibration.h"
 #include "doppler/report/plot.h"
 #include "doppler/report/table.h"
-#include "doppler/sim/expected_makespan.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {
@@ -88,18 +88,18 @@ Validity judge(std::string graph, std::vector<Sample> samples) {
 }
 
 // In rounds over all placements, and over those that calibrate. Ctrl-C keeps what was measured.
-void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, std::vector<Turn>& turns,
+void take_turns(Rig& rig, const LoadedProblem& loaded, const ValidateOptions& options, std::vector<Turn>& turns,
                 Calibration& calibration) {
   constexpr unsigned kCalibrationPlacements = 12;
-  ProgressLine progress(options.quiet, study.path(), study.graph().unitless());
+  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   Rng rng(options.seed);
   std::vector<Turn> others;
-  if (options.calibrate) others = calibration_turns(study.problem(), kCalibrationPlacements, options.seed);
+  if (options.calibrate) others = calibration_turns(loaded.problem, kCalibrationPlacements, options.seed);
   try {
     for (unsigned round = 0; round < options.warmup + options.repeat; ++round) {
       const bool counts = round >= options.warmup;
       run_round(rig.engine(), others, rng, [&](const Turn& turn, Seconds) {
-        if (counts) calibration.add(study.problem(), turn.placement, rig.engine().timeline());
+        if (counts) calibration.add(loaded.problem, turn.placement, rig.engine().timeline());
       });
       run_round(rig.engine(), turns, rng, [&](Turn& turn, Seconds time) {
         if (counts) turn.times.push_back(time);
@@ -111,27 +111,26 @@ void take_turns(Rig& rig, const Study& study, const ValidateOptions& options, st
 }
 
 // How the simulator of `machine` sees them.
-std::vector<Seconds> predict(const Study& study, const Machine& machine, const std::vector<Turn>& turns) {
-  const Costs costs(study.graph(), machine);
-  const Problem problem(costs, study.problem().rules());
-  std::vector<Placement> placements;
-  for (const Turn& turn : turns) placements.push_back(turn.placement);
-  return expected_makespans(problem, placements, expected_noise(problem));
+std::vector<Seconds> predict(const Problem& problem, const Machine& machine, const std::vector<Turn>& turns) {
+  ExpectedObjective expected(problem.on(machine));
+  std::vector<Seconds> predicted;
+  for (const Turn& turn : turns) predicted.push_back(expected.value(turn.placement));
+  return predicted;
 }
 
 // No samples: fewer than two placements ran.
 Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
-  Machine machine = options.machine.empty() ? bare_machine("cpu", usable_cores()) : load_machine(options.machine);
-  const Study study(path, load_graph(path, options), std::move(machine), options);
-  Rig rig(study, options.rig, options.seed);
+  const Machine machine = options.machine.empty() ? bare_machine("cpu", usable_cores()) : machine_from(options);
+  const LoadedProblem loaded = load(path, machine, options, Purpose::execution);
+  Rig rig(loaded, options.rig, options.seed);
   std::vector<Turn> turns;
   std::vector<std::string> origins;
-  for (VariedPlacement& varied : varied_placements(study.problem(), policy, options.placements, options.seed)) {
+  for (VariedPlacement& varied : varied_placements(loaded.problem, policy, options.placements, options.seed)) {
     turns.push_back({std::move(varied.placement), {}});
     origins.push_back(std::move(varied.origin));
   }
-  Calibration calibration(study.machine(), options.rig.devices == "emulated");
-  take_turns(rig, study, options, turns, calibration);
+  Calibration calibration(loaded.problem.machine(), options.rig.devices == "emulated");
+  take_turns(rig, loaded, options, turns, calibration);
   if (options.calibrate && calibration.empty()) return {path, {}};
   std::vector<std::vector<Seconds>> times;
   std::vector<std::size_t> ran;
@@ -143,7 +142,7 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
   if (ran.size() < 2) return {path, {}};
   const std::vector<Seconds> measured = steady_medians(times);
   const std::vector<Seconds> predicted =
-      predict(study, options.calibrate ? calibration.machine("calibrated") : study.machine(), turns);
+      predict(loaded.problem, options.calibrate ? calibration.machine("calibrated") : loaded.problem.machine(), turns);
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < ran.size(); ++i)
     samples.push_back({origins[ran[i]], predicted[ran[i]], measured[i], std::move(times[i])});

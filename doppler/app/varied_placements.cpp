@@ -2,13 +2,8 @@
 
 #include <set>
 
-#include "doppler/sim/simulator.h"
-
 namespace doppler {
 namespace {
-
-constexpr std::string_view kClassical[] = {"single", "round_robin", "critical_path", "heft",         "etf",
-                                           "cpop",   "metis",       "enumerative",   "memory_greedy"};
 
 void move_at_random(const Problem& problem, double share, Rng& rng, Placement& placement) {
   for (OpId op = 0; op < problem.op_count(); ++op) {
@@ -48,23 +43,24 @@ Placement random_placement(const Problem& problem, Rng& rng) {
 std::vector<VariedPlacement> varied_placements(const Problem& problem, const LearnedPolicy& policy, std::size_t count,
                                                std::uint64_t seed) {
   Rng rng(seed);
-  Simulator simulator(problem);
+  ExactObjective objective(problem);
   std::set<Seconds> seen;
   std::vector<VariedPlacement> result;
   const auto offer = [&](std::string origin, Placement placement) {
-    if (result.size() < count && seen.insert(simulator.makespan(placement)).second)
+    if (result.size() < count && seen.insert(objective.value(placement)).second)
       result.push_back({std::move(origin), std::move(placement)});
   };
   for (std::size_t i = 0; i < count / 3; ++i) offer("random", random_placement(problem, rng));
-  for (const std::string_view name : kClassical) {
+  for (const Method& method : methods()) {
+    if (method.family != Method::Family::list && method.family != Method::Family::partition) continue;
     MethodOptions options;
     options.seed = seed;
-    offer(std::string(name), method_by_name(name).run(problem, options).placement);
+    offer(std::string(method.name), method.run(problem, objective, options).placement);
   }
   for (std::uint64_t i = 0; result.size() < count && i < 10 * count; ++i) {
     MethodOptions options;
     options.seed = mix(seed, i);
-    Placement placement = policy.zero_shot(problem, options).placement;
+    Placement placement = policy.zero_shot(problem, objective, options).placement;
     const double moved = i % 3 == 0 ? 0 : rng.uniform(0.02, 0.5);
     if (moved > 0) move_at_random(problem, moved, rng, placement);
     offer(moved > 0 ? "policy, shaken" : "policy", std::move(placement));

@@ -23,13 +23,15 @@ std::string_view to_string(LowerBound::Kind kind);
 
 // Whether a makespan is as low as a bound, but for the rounding of sums in another order.
 inline bool reaches(Seconds makespan, Seconds bound) { return makespan <= bound * (1 + 1e-9); }
+// How far a makespan is above a bound, as a fraction of the bound; 0 where there is none.
+inline double gap(Seconds makespan, Seconds bound) { return bound > 0 ? makespan / bound - 1 : 0; }
 
 // The best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
-// An integer if all times are. Holds for every discipline, link model and priority; not for noise.
+// An integer if all times are. Holds for every discipline, link model and priority, for exact times.
 // The mathematics stands in bounds.cpp.
 LowerBound lower_bound(const Problem& problem);
 
-// True if all times are integers, so that every makespan is one too (without noise), and sums of them are
+// True if all times are integers, so that every exact makespan is one too, and sums of them are
 // exact.
 bool integer_times(const Problem& problem);
 

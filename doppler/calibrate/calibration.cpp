@@ -6,7 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
-#include "doppler/sim/expected_makespan.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {
@@ -56,16 +56,15 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
     const OpId op = execution.op;
     const Seconds time = execution.end - execution.start;
     if (emulated_) excess_.push_back(time - problem.costs().op_time(op, execution.device));
-    ops_[{graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)}].push_back(
-        time);
+    ops_[signature(graph, op)].push_back(time);
   }
   interference_.add(graph, timeline);
   jitter_.add(graph, timeline);
   add_transfers(problem, timeline);
   const auto known = std::find_if(runs_.begin(), runs_.end(), [&](const Runs& runs) {
-    return runs.problem == &problem && runs.placement == placement;
+    return runs.problem.shared_graph() == problem.shared_graph() && runs.placement == placement;
   });
-  Runs& runs = known != runs_.end() ? *known : runs_.emplace_back(Runs{&problem, placement, {}});
+  Runs& runs = known != runs_.end() ? *known : runs_.emplace_back(Runs{problem, placement, {}});
   runs.makespans.push_back(timeline.makespan);
 }
 
@@ -122,14 +121,10 @@ Calibration::Excess Calibration::found_excess() const {
 double Calibration::predicted_over_measured(const Machine& machine) const {
   std::vector<double> ratios;
   for (std::size_t begin = 0, end = 0; begin < runs_.size(); begin = end) {
-    const Problem& of = *runs_[begin].problem;
-    std::vector<Placement> placements;  // those of one graph follow one another
-    for (; end < runs_.size() && runs_[end].problem == &of; ++end) placements.push_back(runs_[end].placement);
-    const Costs costs(of.graph(), machine);
-    const Problem problem(costs, of.rules());
-    const std::vector<Seconds> predicted = expected_makespans(problem, placements, expected_noise(problem));
-    for (std::size_t i = 0; i < placements.size(); ++i)
-      ratios.push_back(predicted[i] / median(runs_[begin + i].makespans));
+    const Problem& of = runs_[begin].problem;
+    ExpectedObjective expected(of.on(machine));
+    for (; end < runs_.size() && runs_[end].problem.shared_graph() == of.shared_graph(); ++end)
+      ratios.push_back(expected.value(runs_[end].placement) / median(runs_[end].makespans));
   }
   return median(ratios);
 }

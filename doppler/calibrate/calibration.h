@@ -23,7 +23,7 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 // Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
 // filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
 // predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. Predictions
-// are expected makespans (sim/expected_makespan.h): the runs also say how much times vary.
+// are expected makespans (ExpectedObjective): the runs also say how much times vary.
 class Calibration {
  public:
   // Emulated devices follow a model already; only what is added to it is looked for.
@@ -31,7 +31,7 @@ class Calibration {
 
   // Throws InputError if the graph brings times of its own: nothing that is measured changes them.
   static void check(const Graph& graph);
-  // One run of a graph that passes the check. The problem must outlive the calibration.
+  // One run of a graph that passes the check.
   void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
   // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
@@ -53,7 +53,6 @@ class Calibration {
   double jitter() const { return jitter_.sigma(); }  // of machine()
 
  private:
-  using Shape = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;  // kind, dtype, flops, read, written
   struct Move {
     Bytes bytes;
     Seconds time;  // until the op that waited for it could have begun
@@ -64,7 +63,7 @@ class Calibration {
     double jitter = 0;
   };
   struct Runs {  // of one placement
-    const Problem* problem;
+    Problem problem;
     Placement placement;
     std::vector<Seconds> makespans;
   };
@@ -79,11 +78,11 @@ class Calibration {
   Machine base_;
   bool emulated_;
   Links links_;  // by which the runs went
-  std::map<Shape, std::vector<Seconds>> ops_;
+  std::map<OpSignature, std::vector<Seconds>> ops_;
   std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
   std::vector<Move> transfers_;
   Interference interference_;
-  Jitter jitter_;
+  JitterEstimate jitter_;
   std::vector<Runs> runs_;
 };
 

@@ -50,18 +50,16 @@ void Interference::add(const Graph& graph, const Timeline& timeline) {
     for (DeviceId device = 0; device < devices; ++device)
       if (device != execution.device) others += busy[device].within(execution.start, execution.end);
     const double share = others / (time * static_cast<double>(devices - 1));
-    Times& times =
-        times_[{graph.kind(op), graph.dtype(op)}][{graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)}];
+    Times& times = times_[signature(graph, op)];
     if (share < kSome) times.alone.push_back(time);
     if (share > 1 - kSome) times.beside.push_back(time);
   }
 }
 
 std::optional<double> Interference::of(const std::string& kind, const std::string& dtype) const {
-  const auto found = times_.find({kind, dtype});
-  if (found == times_.end()) return std::nullopt;
   double beside = 0, alone = 0;
-  for (const auto& [size, times] : found->second) {
+  for (const auto& [op, times] : times_) {
+    if (op.kind != kind || op.dtype != dtype) continue;
     if (times.alone.size() < kFewest || times.beside.size() < kFewest) continue;
     const auto count = static_cast<double>(times.alone.size() + times.beside.size());
     beside += count * median(times.beside);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph/op_signature.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {
@@ -24,8 +24,7 @@ class Interference {
   struct Times {
     std::vector<Seconds> alone, beside;
   };
-  using Size = std::tuple<Flops, Bytes, Bytes>;                                 // flops, read, written
-  std::map<std::pair<std::string, std::string>, std::map<Size, Times>> times_;  // by kind and dtype
+  std::map<OpSignature, Times> times_;
 };
 
 }  // namespace doppler

@@ -8,19 +8,16 @@
 
 namespace doppler {
 
-void Jitter::add(const Graph& graph, const Timeline& timeline) {
+void JitterEstimate::add(const Graph& graph, const Timeline& timeline) {
   for (const Timeline::Execution& execution : timeline.executions) {
     const OpId op = execution.op;
     const Seconds time = execution.end - execution.start;
-    if (time > 0)
-      samples_[{graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op),
-                execution.device}]
-          .push_back({runs_, time});
+    if (time > 0) samples_[{signature(graph, op), execution.device}].push_back({runs_, time});
   }
   ++runs_;
 }
 
-double Jitter::sigma() const {
+double JitterEstimate::sigma() const {
   // What all ops of a run have in common: their median ratio to what is usual.
   std::vector<std::vector<double>> ratios(runs_);
   std::vector<Seconds> usual;  // in the order of samples_

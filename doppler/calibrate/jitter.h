@@ -2,18 +2,17 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph/op_signature.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {
 
 // How much the times of equal ops on one device vary within a run. A run in which everything was slow says nothing: no
 // device waits longer for another because of it.
-class Jitter {
+class JitterEstimate {
  public:
   void add(const Graph& graph, const Timeline& timeline);  // one run
 
@@ -26,9 +25,7 @@ class Jitter {
     std::uint32_t run;
     Seconds time;
   };
-  // kind, dtype, flops, read, written, device
-  using Sort = std::tuple<std::string, std::string, Flops, Bytes, Bytes, DeviceId>;
-  std::map<Sort, std::vector<Sample>> samples_;
+  std::map<std::pair<OpSignature, DeviceId>, std::vector<Sample>> samples_;
   std::uint32_t runs_ = 0;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/op_signature.h"
 
 namespace doppler {
 namespace {
@@ -49,22 +49,17 @@ class MeasuredOps {
  public:
   explicit MeasuredOps(const Device& device) : slowdown_(device.slowdown) {
     for (const Measured& op : device.measured)
-      seconds_[key(op.kind, op.dtype, op.flops, op.bytes_read, op.bytes_written)] = op.seconds;
+      seconds_[{op.kind, op.dtype, op.flops, op.bytes_read, op.bytes_written}] = op.seconds;
   }
   Seconds time(const Graph& graph, OpId op) const {
     if (seconds_.empty()) return std::numeric_limits<Seconds>::quiet_NaN();
-    const auto found = seconds_.find(
-        key(graph.kind(op), graph.dtype(op), graph.flops(op), graph.bytes_read(op), graph.bytes_written(op)));
+    const auto found = seconds_.find(signature(graph, op));
     return found == seconds_.end() ? std::numeric_limits<Seconds>::quiet_NaN() : found->second;
   }
   double slowdown() const { return slowdown_; }
 
  private:
-  using Key = std::tuple<std::string, std::string, Flops, Bytes, Bytes>;
-  static Key key(const std::string& kind, const std::string& dtype, Flops flops, Bytes read, Bytes written) {
-    return {kind, dtype, flops, read, written};
-  }
-  std::map<Key, Seconds> seconds_;
+  std::map<OpSignature, Seconds> seconds_;
   double slowdown_;
 };
 
@@ -77,7 +72,8 @@ std::optional<std::size_t> find_column(const Graph& graph, std::string_view type
 
 }  // namespace
 
-Costs::Costs(const Graph& graph, const Machine& machine) : graph_(&graph), machine_(&machine) {
+Costs::Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine)
+    : graph_(std::move(graph)), machine_(std::move(machine)) {
   classify_devices();
   classify_links();
   fill_op_times();

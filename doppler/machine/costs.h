@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "doppler/graph/graph.h"
@@ -8,7 +9,7 @@
 namespace doppler {
 
 // Seconds per (op, device) and per (tensor, source, destination): everything a scheduler needs to know of a
-// graph on a machine. Both referents must outlive it.
+// graph on a machine, which it shares.
 //
 // An op's time is its explicit time for the device's type if given (the exact type; else "accelerator", for
 // any type but "cpu"; else "*"), otherwise what was measured for its kind and size, otherwise the roofline
@@ -20,7 +21,10 @@ namespace doppler {
 // tables stay small for large graphs.
 class Costs {
  public:
-  Costs(const Graph& graph, const Machine& machine);  // throws InputError if an op has no cost on any device
+  // Throws InputError if an op has no cost on any device.
+  Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine);
+  Costs(Graph graph, Machine machine)
+      : Costs(std::make_shared<Graph>(std::move(graph)), std::make_shared<Machine>(std::move(machine))) {}
 
   const Graph& graph() const { return *graph_; }
   const Machine& machine() const { return *machine_; }
@@ -58,8 +62,8 @@ class Costs {
   void fill_op_times();
   void fill_transfer_times();
 
-  const Graph* graph_;
-  const Machine* machine_;
+  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<const Machine> machine_;
   std::size_t device_classes_ = 0, link_classes_ = 0;
   std::vector<std::uint32_t> device_class_, link_class_;
   std::vector<DeviceId> class_representative_, class_size_;

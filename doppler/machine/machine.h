@@ -81,6 +81,8 @@ class Machine {
   // How much times vary within a run: the sigma of a lognormal factor with mean 1 on every op and transfer. Measured by
   // calibration.
   double jitter() const { return jitter_; }
+  // The same machine with another jitter. Throws InputError unless it is between 0 and kMostJitter.
+  Machine with_jitter(double jitter) const { return Machine(name_, devices_, links_, link_model_, jitter); }
   DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
 
  private:

@@ -1,49 +1,32 @@
 #include "doppler/place/learned.h"
 
 #include "doppler/base/error.h"
-#include "doppler/place/list/etf.h"
-#include "doppler/place/list/heft.h"
-#include "doppler/place/list/single.h"
-#include "doppler/sim/simulator.h"
+#include "doppler/place/cheap_methods.h"
+#include "doppler/place/search/incumbent.h"
 
 namespace doppler {
-namespace {
 
-struct Rival {
-  std::string_view name;
-  Proposal (*run)(const Problem&, const MethodOptions&);
-};
-constexpr Rival kRivals[] = {{"heft", heft}, {"etf", etf}, {"single", single}};
-
-}  // namespace
-
-Proposal doppler_policy(const Problem& problem, const MethodOptions& options) {
+Proposal learned(const Problem& problem, Objective& objective, const MethodOptions& options) {
   if (options.policy == nullptr)
-    throw InputError("method doppler: no policy is loaded; required a checkpoint (--checkpoint)");
-  Simulator simulator(problem);
-  Proposal best;
-  Seconds best_makespan = Costs::kNever;
-  std::uint64_t evaluations = 0;
+    throw InputError("method: no learned policy is loaded; required a checkpoint (--checkpoint)");
+  const LearnedPolicy& policy = *options.policy;
+  MethodOptions silent = options;
+  silent.on_progress = nullptr;
+  Incumbent best(policy.name(), objective, silent);
   std::string why_not;
-  const auto consider = [&](std::string_view name, auto run) {
-    try {
-      Proposal proposal = run();
-      evaluations += proposal.evaluations + 1;
-      const Seconds makespan = simulator.makespan(proposal.placement);
-      if (makespan >= best_makespan) return;
-      best_makespan = makespan;
-      best = std::move(proposal);
-      best.winner = name;
-    } catch (const InfeasibleError& error) {
-      if (why_not.empty()) why_not = error.what();
-    }
-  };
-  consider("doppler", [&] { return options.policy->answer(problem, options); });
-  if (!options.policy->alone())
-    for (const auto& [name, run] : kRivals) consider(name, [&] { return run(problem, options); });
-  if (best_makespan == Costs::kNever) throw InfeasibleError(why_not);
-  best.evaluations = evaluations;
-  return best;
+  try {
+    best.consider(policy.answer(problem, objective, options), policy.name());
+  } catch (const InfeasibleError& error) {
+    why_not = error.what();
+  }
+  if (!policy.alone()) {
+    const std::string other =
+        ask(quick_methods(), problem, objective, options,
+            [&](std::string_view name, Proposal found) { best.consider(std::move(found), name); });
+    if (why_not.empty()) why_not = other;
+  }
+  if (best.empty()) throw InfeasibleError(why_not);
+  return std::move(best).finish();
 }
 
 }  // namespace doppler

@@ -8,16 +8,17 @@ namespace doppler {
 class LearnedPolicy {
  public:
   virtual ~LearnedPolicy() = default;
+  virtual std::string_view name() const = 0;  // of its method
   // Its answer as it stands, in milliseconds.
-  virtual Proposal zero_shot(const Problem& problem, const MethodOptions& options) const = 0;
+  virtual Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
   // Its answer after as much training on this problem as the user asked for, if any.
-  virtual Proposal answer(const Problem& problem, const MethodOptions& options) const = 0;
+  virtual Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
   // Whether that is wanted even where a heuristic does better: to see what was learned.
   virtual bool alone() const { return false; }
 };
 
-// DOPPLER: the best of the learned policy's answer and of cheap heuristics, whichever wins is named. Throws InputError
-// without a policy.
-Proposal doppler_policy(const Problem& problem, const MethodOptions& options);
+// The method of a learned policy: the best of its answer and of the quick heuristics, whichever wins is named. Throws
+// InputError without a policy.
+Proposal learned(const Problem& problem, Objective& objective, const MethodOptions& options);
 
 }  // namespace doppler

@@ -46,9 +46,9 @@ class Repair {
       : problem_(problem), sizes_(sizes), proposal_(proposal), moved_(problem.op_count(), 0) {}
 
   // The overflow that is left, if any.
-  std::optional<Timeline::Overflow> run(Simulator& simulator) {
+  std::optional<Timeline::Overflow> run(Objective& objective) {
     for (int round = 0;; ++round) {
-      const Timeline timeline = simulator.simulate(proposal_.placement);
+      const Timeline timeline = objective.simulate(proposal_.placement);
       ++proposal_.evaluations;
       if (timeline.feasible()) return std::nullopt;
       if (round == kRepairRounds || !relieve(timeline)) return timeline.overflow;
@@ -146,7 +146,7 @@ StaticMemory::Need StaticMemory::Need::operator+(const Need& other) const {
 
 Bytes StaticMemory::Need::total() const { return saturating_add(parameters, std::max(results, working_set)); }
 
-StaticMemory::StaticMemory(const Problem& problem) : problem_(&problem) {
+StaticMemory::StaticMemory(const Problem& problem) : problem_(problem) {
   if (!problem.memory_limited()) return;
   const Graph& graph = problem.graph();
   unit_.resize(problem.op_count());
@@ -162,36 +162,36 @@ StaticMemory::StaticMemory(const Problem& problem) : problem_(&problem) {
 
 Bytes StaticMemory::excess(OpId op, DeviceId device) const {
   if (unit_.empty()) return 0;
-  const Bytes need = (device_[device] + unit_[problem_->unit(op).front()]).total();
-  const Bytes capacity = memory_capacity(*problem_, device);
+  const Bytes need = (device_[device] + unit_[problem_.unit(op).front()]).total();
+  const Bytes capacity = memory_capacity(problem_, device);
   return need > capacity ? need - capacity : 0;
 }
 
 DeviceId StaticMemory::least_excess(OpId op) const {
-  const auto devices = problem_->devices(op);
+  const auto devices = problem_.devices(op);
   return *std::min_element(devices.begin(), devices.end(),
                            [&](DeviceId a, DeviceId b) { return excess(op, a) < excess(op, b); });
 }
 
 void StaticMemory::add(OpId op, DeviceId device) {
   if (unit_.empty()) return;
-  device_[device] = device_[device] + unit_[problem_->unit(op).front()];
+  device_[device] = device_[device] + unit_[problem_.unit(op).front()];
 }
 
-Bytes StaticMemory::footprint(OpId op) const { return unit_.empty() ? 0 : unit_[problem_->unit(op).front()].total(); }
+Bytes StaticMemory::footprint(OpId op) const { return unit_.empty() ? 0 : unit_[problem_.unit(op).front()].total(); }
 
-Proposal fit_in_memory(const Problem& problem, Proposal proposal) {
+Proposal fit_in_memory(Objective& objective, Proposal proposal) {
+  const Problem& problem = objective.problem();
   if (!problem.memory_limited()) return proposal;
-  Simulator simulator(problem);
   const StaticMemory sizes(problem);
-  const auto overflow = Repair(problem, sizes, proposal).run(simulator);
+  const auto overflow = Repair(problem, sizes, proposal).run(objective);
   if (!overflow) return proposal;
   check_units(problem);
   const auto attempt = [&](Placement placement) {
     proposal.placement = std::move(placement);
     for (Cause& cause : proposal.placement.cause_of_op)
       if (cause == Cause::chosen || cause == Cause::fill_order) cause = Cause::memory;
-    return !Repair(problem, sizes, proposal).run(simulator);
+    return !Repair(problem, sizes, proposal).run(objective);
   };
   if (attempt(fill_by_memory(problem))) return proposal;
   for (DeviceId device = 0; device < problem.device_count(); ++device)

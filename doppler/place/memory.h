@@ -1,7 +1,6 @@
 #pragma once
 
 #include "doppler/place/method.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 
@@ -38,7 +37,7 @@ class StaticMemory {
     Need operator+(const Need& other) const;
     Bytes total() const;
   };
-  const Problem* problem_;
+  Problem problem_;
   // Per op, the first of a unit standing for it; empty if no device has a capacity.
   std::vector<Need> unit_;
   std::vector<Need> device_;
@@ -52,6 +51,6 @@ class StaticMemory {
 // Moved ops have the cause `memory`. Throws InfeasibleError, naming op, device, need and capacity, if nothing
 // fits; this is a heuristic, so only an op that fits on none of its devices by itself is proof that nothing
 // can.
-Proposal fit_in_memory(const Problem& problem, Proposal proposal);
+Proposal fit_in_memory(Objective& objective, Proposal proposal);
 
 }  // namespace doppler

@@ -1,7 +1,7 @@
 #include "doppler/problem/placement.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -17,14 +17,35 @@ using nlohmann::json;
 constexpr std::string_view kFormat = "doppler-placement";
 constexpr int kVersion = 1;
 
-const json& required_array(const std::string& where, const json& file, const char* key, OpId op_count) {
+const json& required_array(const std::string& where, const json& file, const char* key) {
   const auto found = file.find(key);
   if (found == file.end() || !found->is_array())
     throw InputError(fmt::format("{}: no array '{}'; required one entry per op", where, key));
-  if (found->size() != op_count)
-    throw InputError(
-        fmt::format("{}: '{}' has {} entries; required {}, one per op", where, key, found->size(), op_count));
   return *found;
+}
+
+// Who made a placement is told by other programs, too: what is missing or of another type is unknown.
+template <typename Value>
+void read_if_there(const json& file, const char* key, Value& value) {
+  if (const auto found = file.find(key); found != file.end() && found->type() == json(value).type())
+    value = found->get<Value>();
+}
+
+Provenance provenance_of(const json& file) {
+  Provenance made;
+  read_if_there(file, "method", made.method);
+  read_if_there(file, "winner", made.winner);
+  read_if_there(file, "doppler", made.version);
+  read_if_there(file, "budget", made.budget);
+  read_if_there(file, "seed", made.seed);
+  read_if_there(file, "evaluations", made.evaluations);
+  read_if_there(file, "graph", made.graph);
+  read_if_there(file, "machine", made.machine);
+  read_if_there(file, "discipline", made.discipline);
+  read_if_there(file, "links", made.links);
+  for (const auto& [key, value] : {std::pair("makespan", &made.makespan), {"lower_bound", &made.lower_bound}})
+    if (const auto found = file.find(key); found != file.end() && found->is_number()) *value = found->get<Seconds>();
+  return made;
 }
 
 }  // namespace
@@ -97,30 +118,44 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
   return file.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count) {
+PlacementFile parse_placement(const std::string& where, std::string_view json_text) {
   const json file = formats::parse_json(where, json_text, {});
   if (!file.is_object() || file.value("format", json()) != kFormat)
     throw InputError(fmt::format("{}: no \"format\": \"{}\"; required a placement file", where, kFormat));
   if (file.value("version", json()) != kVersion)
     throw InputError(fmt::format("{}: version {}; required {}", where, file.value("version", json()).dump(), kVersion));
-  Placement placement;
-  for (const json& device : required_array(where, file, "assignment", op_count)) {
-    if (!device.is_number_unsigned() || device.get<std::uint64_t>() >= device_count)
-      throw InputError(fmt::format("{}: op {} is assigned to device {}; required a device below {}", where,
-                                   placement.device_of_op.size(), device.dump(), device_count));
+  PlacementFile result{{}, provenance_of(file)};
+  Placement& placement = result.placement;
+  for (const json& device : required_array(where, file, "assignment")) {
+    if (!device.is_number_unsigned() || device.get<std::uint64_t>() > std::numeric_limits<DeviceId>::max())
+      throw InputError(fmt::format("{}: op {} is assigned to device {}; required the number of a device", where,
+                                   placement.device_of_op.size(), device.dump()));
     placement.device_of_op.push_back(device.get<DeviceId>());
   }
   if (file.contains("priority")) {
     std::vector<double> numbers;
-    for (const json& number : required_array(where, file, "priority", op_count)) {
+    for (const json& number : required_array(where, file, "priority")) {
       if (!number.is_number())
         throw InputError(
             fmt::format("{}: op {} has priority {}; required a number", where, numbers.size(), number.dump()));
       numbers.push_back(number.get<double>());
     }
+    if (numbers.size() != placement.device_of_op.size())
+      throw InputError(fmt::format("{}: 'priority' has {} entries; required {}, one per op", where, numbers.size(),
+                                   placement.device_of_op.size()));
     placement.priority = ranks_of(numbers);
   }
-  return placement;
+  return result;
+}
+
+void check_size(const std::string& where, const Placement& placement, OpId op_count, DeviceId device_count) {
+  if (placement.device_of_op.size() != op_count)
+    throw InputError(fmt::format("{}: 'assignment' has {} entries; required {}, one per op", where,
+                                 placement.device_of_op.size(), op_count));
+  for (OpId op = 0; op < op_count; ++op)
+    if (placement.device_of_op[op] >= device_count)
+      throw InputError(fmt::format("{}: op {} is assigned to device {}; required a device below {}", where, op,
+                                   placement.device_of_op[op], device_count));
 }
 
 }  // namespace doppler

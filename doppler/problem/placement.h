@@ -55,7 +55,15 @@ struct Provenance {
 };
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);
-// Throws InputError unless it has exactly `op_count` entries below `device_count`.
-Placement parse_placement(const std::string& where, std::string_view json_text, OpId op_count, DeviceId device_count);
+
+// A placement file as it was written.
+struct PlacementFile {
+  Placement placement;
+  Provenance made;
+};
+// Throws InputError if the text is no placement file.
+PlacementFile parse_placement(const std::string& where, std::string_view json_text);
+// Throws InputError unless there is one entry per op, and every device is below `device_count`.
+void check_size(const std::string& where, const Placement& placement, OpId op_count, DeviceId device_count);
 
 }  // namespace doppler

@@ -14,11 +14,9 @@ namespace doppler {
 namespace {
 
 void check_rules(const Rules& rules, const Machine& machine) {
-  if (!(rules.noise >= 0 && rules.noise <= kMostJitter))
-    throw InputError(fmt::format("noise: found {}; required between 0 and {}", rules.noise, kMostJitter));
   if (rules.ties != Ties::published) return;
-  if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous || rules.noise > 0)
-    throw InputError("ties: found 'published' with other rules; required discipline 'fifo', links 'free', no noise");
+  if (rules.discipline != Discipline::fifo || rules.links != Links::free || rules.bulk_synchronous)
+    throw InputError("ties: found 'published' with other rules; required discipline 'fifo', links 'free'");
   for (DeviceId id = 0; id < machine.device_count(); ++id)
     if (machine.device(id).slots != 1)
       throw InputError(fmt::format("ties: found 'published' and {} slots on device '{}'; required one slot",
@@ -49,31 +47,62 @@ Discipline parse_discipline(std::string_view text) {
 }
 Ties parse_ties(std::string_view text) { return parse_enum(text, "ties", std::array{Ties::by_id, Ties::published}); }
 
-Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) : costs_(&costs), rules_(rules) {
-  check_rules(rules, machine());
+Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine, const Rules& rules,
+                 std::vector<Pin> pins)
+    : graph_(std::move(graph)),
+      machine_(std::move(machine)),
+      costs_(std::make_shared<Costs>(graph_, machine_)),
+      rules_(rules) {
+  check_rules(rules_, *machine_);
+  choices_ = choose(std::move(pins));
+}
+
+Problem Problem::with(const Rules& rules) const {
+  check_rules(rules, *machine_);
+  Problem other = *this;
+  other.rules_ = rules;
+  return other;
+}
+
+Problem Problem::on(Machine machine) const {
+  Problem other(graph_, std::make_shared<Machine>(std::move(machine)), rules_, pins());
+  other.program_ = program_;
+  return other;
+}
+
+Problem Problem::with(std::shared_ptr<const program::RunnableProgram> program) const {
+  Problem other = *this;
+  other.program_ = std::move(program);
+  return other;
+}
+
+std::shared_ptr<const Problem::Choices> Problem::choose(std::vector<Pin> pins) const {
+  auto result = std::make_shared<Choices>();
+  Choices& choices = *result;
+  choices.pins = std::move(pins);
   const OpId n = op_count();
   const DeviceId devices = device_count();
-  for (DeviceId id = 0; id < devices; ++id) memory_limited_ |= machine().device(id).memory > 0;
+  for (DeviceId id = 0; id < devices; ++id) choices.memory_limited |= machine().device(id).memory > 0;
 
   if (graph().group_count() > 0) {  // members by group, a counting sort
-    group_begin_.assign(graph().group_count() + 1, 0);
+    choices.group_begin.assign(graph().group_count() + 1, 0);
     for (OpId op = 0; op < n; ++op)
-      if (graph().group(op) != Graph::kNoGroup) ++group_begin_[graph().group(op) + 1];
-    std::partial_sum(group_begin_.begin(), group_begin_.end(), group_begin_.begin());
-    group_members_.resize(group_begin_.back());
-    std::vector<std::uint32_t> next(group_begin_.begin(), group_begin_.end() - 1);
+      if (graph().group(op) != Graph::kNoGroup) ++choices.group_begin[graph().group(op) + 1];
+    std::partial_sum(choices.group_begin.begin(), choices.group_begin.end(), choices.group_begin.begin());
+    choices.group_members.resize(choices.group_begin.back());
+    std::vector<std::uint32_t> next(choices.group_begin.begin(), choices.group_begin.end() - 1);
     for (OpId op = 0; op < n; ++op)
-      if (graph().group(op) != Graph::kNoGroup) group_members_[next[graph().group(op)]++] = op;
+      if (graph().group(op) != Graph::kNoGroup) choices.group_members[next[graph().group(op)]++] = op;
   }
-  self_.resize(n);
-  std::iota(self_.begin(), self_.end(), 0);
+  choices.self.resize(n);
+  std::iota(choices.self.begin(), choices.self.end(), 0);
 
   std::map<OpId, DeviceId> pin_of_op;
-  for (const auto& [op, device] : pins) {
+  for (const auto& [op, device] : choices.pins) {
     if (op >= n || device >= devices)
       throw InputError(fmt::format("pin: op {} on device {}; required below {} and {}", op, device, n, devices));
-    if (pinned_.empty()) pinned_.resize(n, false);
-    pinned_[op] = true;
+    if (choices.pinned.empty()) choices.pinned.resize(n, false);
+    choices.pinned[op] = true;
     if (const auto [entry, added] = pin_of_op.try_emplace(op, device); !added && entry->second != device)
       throw InfeasibleError(fmt::format("pin: op '{}' is pinned to devices {} and {}; required one", graph().name(op),
                                         entry->second, device));
@@ -81,38 +110,42 @@ Problem::Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins) 
 
   // One list per unit; equal lists are stored once (on a uniform machine there is a single list).
   std::map<std::vector<char>, std::uint32_t> list_ids;
-  list_of_op_.resize(n);
-  list_begin_.push_back(0);
+  choices.list_of_op.resize(n);
+  choices.list_begin.push_back(0);
   std::vector<char> allowed(devices);
   for (OpId op = 0; op < n; ++op) {
-    if (unit(op).front() != op) {
-      list_of_op_[op] = list_of_op_[unit(op).front()];
+    const std::span<const OpId> members = unit(choices, graph(), op);
+    if (members.front() != op) {
+      choices.list_of_op[op] = choices.list_of_op[members.front()];
       continue;
     }
     std::fill(allowed.begin(), allowed.end(), 1);
-    for (const OpId member : unit(op)) {
-      for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && costs.can_run(member, id);
+    for (const OpId member : members) {
+      for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && costs_->can_run(member, id);
       if (const auto pin = pin_of_op.find(member); pin != pin_of_op.end())
         for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && id == pin->second;
     }
     const auto [entry, added] = list_ids.try_emplace(allowed, static_cast<std::uint32_t>(list_ids.size()));
-    list_of_op_[op] = entry->second;
+    choices.list_of_op[op] = entry->second;
     if (!added) continue;
     for (DeviceId id = 0; id < devices; ++id)
-      if (allowed[id]) device_lists_.push_back(id);
-    if (device_lists_.size() == list_begin_.back())
+      if (allowed[id]) choices.device_lists.push_back(id);
+    if (choices.device_lists.size() == choices.list_begin.back())
       throw InfeasibleError(fmt::format("{}: no device can run op '{}' given pins and its colocation group of {}",
-                                        graph().title(), graph().name(op), unit(op).size()));
-    list_begin_.push_back(static_cast<std::uint32_t>(device_lists_.size()));
-    allowed_.insert(allowed_.end(), allowed.begin(), allowed.end());
+                                        graph().title(), graph().name(op), members.size()));
+    choices.list_begin.push_back(static_cast<std::uint32_t>(choices.device_lists.size()));
+    choices.allowed.insert(choices.allowed.end(), allowed.begin(), allowed.end());
   }
+  return result;
 }
 
-std::span<const OpId> Problem::unit(OpId op) const {
-  const std::uint32_t group = graph().group(op);
-  if (group == Graph::kNoGroup) return {&self_[op], 1};
-  return {group_members_.data() + group_begin_[group], group_members_.data() + group_begin_[group + 1]};
+std::span<const OpId> Problem::unit(const Choices& choices, const Graph& graph, OpId op) {
+  const std::uint32_t group = graph.group(op);
+  if (group == Graph::kNoGroup) return {&choices.self[op], 1};
+  return {choices.group_members.data() + choices.group_begin[group],
+          choices.group_members.data() + choices.group_begin[group + 1]};
 }
+std::span<const OpId> Problem::unit(OpId op) const { return unit(*choices_, *graph_, op); }
 
 void verify(const Problem& problem, const Placement& placement) {
   const OpId n = problem.op_count();

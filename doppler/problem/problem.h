@@ -1,11 +1,16 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "doppler/machine/costs.h"
 #include "doppler/problem/placement.h"
+
+namespace doppler::program {
+struct RunnableProgram;
+}
 
 namespace doppler {
 
@@ -28,8 +33,7 @@ struct Rules {
   Links links = Links::free;
   Ties ties = Ties::by_id;
   bool bulk_synchronous = false;  // a barrier after each level of the graph; contrast, not work-conserving
-  double noise = 0;               // sigma of a lognormal factor with mean 1 on every op and transfer
-  std::uint64_t seed = 0;         // of the noise and of Discipline::random
+  std::uint64_t seed = 0;         // of Discipline::random, and of the draws of jitter
 
   // Whether a placement's priorities decide anything.
   bool read_priorities() const {
@@ -45,47 +49,80 @@ Ties parse_ties(std::string_view text);
 
 using Pin = std::pair<OpId, DeviceId>;
 
-// One placement problem: costs, rules, and where each op may go. Combines what an op can run on, pins and
-// colocation groups into one list of allowed devices per op. `costs` must outlive it.
+// One placement problem: a graph on a machine, what everything there costs, the rules, and where each op may go. It owns
+// its parts by sharing them, and they never change, so that a Problem is cheap to copy and nothing has to outlive
+// anything. What an op can run on, pins and colocation groups become one list of allowed devices per op.
+//
+//   Problem problem(std::move(graph), load_machine("p100x4"), {.discipline = Discipline::priority});
+//   Problem other = problem.with(Rules{});                // the same graph on the same machine, by other rules
+//   Problem elsewhere = problem.on(load_machine("v100x8"));
 class Problem {
  public:
-  // Throws InfeasibleError if pins and groups leave an op no device, InputError if the rules contradict one
-  // another.
-  Problem(const Costs& costs, Rules rules, const std::vector<Pin>& pins = {});
+  // Throws InputError if an op has no cost on any device or the rules contradict one another, InfeasibleError if pins
+  // and groups leave an op no device.
+  Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine, const Rules& rules = {},
+          std::vector<Pin> pins = {});
+  Problem(Graph graph, Machine machine, const Rules& rules = {}, std::vector<Pin> pins = {})
+      : Problem(std::make_shared<Graph>(std::move(graph)), std::make_shared<Machine>(std::move(machine)), rules,
+                std::move(pins)) {}
+
+  // The same problem by other rules, or on another machine. Costs are computed again only where the machine is another.
+  Problem with(const Rules& rules) const;
+  Problem on(Machine machine) const;
+  // The same problem with the program that its graph was lowered from, which an executor can run.
+  Problem with(std::shared_ptr<const program::RunnableProgram> program) const;
 
   const Costs& costs() const { return *costs_; }
-  const Graph& graph() const { return costs_->graph(); }
-  const Machine& machine() const { return costs_->machine(); }
+  const Graph& graph() const { return *graph_; }
+  const Machine& machine() const { return *machine_; }
   const Rules& rules() const { return rules_; }
-  OpId op_count() const { return graph().op_count(); }
-  DeviceId device_count() const { return machine().device_count(); }
+  const std::vector<Pin>& pins() const { return choices_->pins; }
+  const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
+  // Null: the graph has costs only, and can be simulated or emulated but not computed.
+  const program::RunnableProgram* program() const { return program_.get(); }
+  OpId op_count() const { return graph_->op_count(); }
+  DeviceId device_count() const { return machine_->device_count(); }
 
   // Non-empty, ascending. Ops of one group have the same list.
   std::span<const DeviceId> devices(OpId op) const {
-    return {device_lists_.data() + list_begin_[list_of_op_[op]],
-            device_lists_.data() + list_begin_[list_of_op_[op] + 1]};
+    const Choices& all = *choices_;
+    return {all.device_lists.data() + all.list_begin[all.list_of_op[op]],
+            all.device_lists.data() + all.list_begin[all.list_of_op[op] + 1]};
   }
-  bool allows(OpId op, DeviceId device) const { return allowed_[list_of_op_[op] * device_count() + device]; }
-  bool pinned(OpId op) const { return !pinned_.empty() && pinned_[op]; }
+  bool allows(OpId op, DeviceId device) const {
+    return choices_->allowed[choices_->list_of_op[op] * device_count() + device];
+  }
+  bool pinned(OpId op) const { return !choices_->pinned.empty() && choices_->pinned[op]; }
 
   // Ops that must share a device, in id order: the op's whole colocation group, or just the op.
   std::span<const OpId> unit(OpId op) const;
-  bool has_groups() const { return !group_begin_.empty(); }
+  bool has_groups() const { return !choices_->group_begin.empty(); }
   // True if any device has a capacity, so that memory can be the reason for infeasibility.
-  bool memory_limited() const { return memory_limited_; }
+  bool memory_limited() const { return choices_->memory_limited; }
 
  private:
-  const Costs* costs_;
+  // Where each op may go.
+  struct Choices {
+    std::vector<Pin> pins;
+    std::vector<bool> pinned;  // by op; empty: none is
+    std::vector<OpId> self;    // unit() of an op without a group
+    std::vector<OpId> group_members;
+    std::vector<std::uint32_t> group_begin;
+    std::vector<std::uint32_t> list_of_op;  // distinct lists are shared
+    std::vector<std::uint32_t> list_begin;
+    std::vector<DeviceId> device_lists;
+    std::vector<char> allowed;
+    bool memory_limited = false;
+  };
+  std::shared_ptr<const Choices> choose(std::vector<Pin> pins) const;
+  static std::span<const OpId> unit(const Choices& choices, const Graph& graph, OpId op);
+
+  std::shared_ptr<const Graph> graph_;
+  std::shared_ptr<const Machine> machine_;
+  std::shared_ptr<const Costs> costs_;
   Rules rules_;
-  std::vector<bool> pinned_;
-  std::vector<OpId> self_;  // unit() of an op without a group
-  std::vector<OpId> group_members_;
-  std::vector<std::uint32_t> group_begin_;
-  std::vector<std::uint32_t> list_of_op_;  // distinct lists are shared
-  std::vector<std::uint32_t> list_begin_;
-  std::vector<DeviceId> device_lists_;
-  std::vector<char> allowed_;
-  bool memory_limited_ = false;
+  std::shared_ptr<const Choices> choices_;
+  std::shared_ptr<const program::RunnableProgram> program_;
 };
 
 // Throws InternalError unless the placement is total, allowed and keeps groups together: stands between every

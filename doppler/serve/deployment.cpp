@@ -6,7 +6,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
-#include "doppler/place/search/corrected_search.h"
+#include "doppler/place/search/search_as_measured.h"
 
 namespace doppler {
 namespace {
@@ -92,10 +92,10 @@ void Deployment::search() {
   method.seed = mix(options_.seed, searches_++);
   Advice advice;
   if (options_.policy != nullptr)
-    advice = [this](const Problem& problem, const MethodOptions& how) {
-      return options_.policy->zero_shot(problem, how);
+    advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
+      return options_.policy->zero_shot(problem, objective, how);
     };
-  auto [found, after, before] = search_corrected(ratios_, problem_, incumbent_, advice, method);
+  auto [found, after, before] = search_as_measured(ratios_, problem_, incumbent_, advice, method);
   next_search_ = runs_ + wait_;
   wait_ = std::min(2 * wait_, kLongestWait);
   const bool known =

@@ -58,7 +58,7 @@ std::string_view to_string(DeploymentEvent::Kind kind);
 // run may explore.
 class Deployment {
  public:
-  // `problem` is as modelled and must outlive it.
+  // `problem` is as modelled.
   Deployment(const Problem& problem, Placement incumbent, const DeploymentOptions& options);
 
   // The placement of the next run; may search first. The same until the run is observed.
@@ -94,7 +94,7 @@ class Deployment {
   Seconds recent_median() const;
   void log(DeploymentEvent::Kind kind, std::string text, std::vector<std::pair<std::string, double>> numbers);
 
-  const Problem& problem_;
+  const Problem problem_;
   const DeploymentOptions options_;
   DeviceRatios ratios_;
   Placement incumbent_;

@@ -16,7 +16,6 @@ namespace doppler {
 // that one that was slow and recovers is tried again some day. Links are not corrected.
 class DeviceRatios {
  public:
-  // Must outlive it.
   explicit DeviceRatios(const Problem& problem);
 
   void observe(const Timeline& timeline);
@@ -48,7 +47,7 @@ class DeviceRatios {
   };
   double guess_of_others(DeviceId device) const;
 
-  const Problem& problem_;
+  Problem problem_;
   std::vector<State> states_;  // by device
 };
 

@@ -9,14 +9,14 @@ namespace doppler {
 
 bool OrderedEvaluator::supports(const Problem& problem) {
   const Rules& rules = problem.rules();
-  if (rules.links != Links::free || rules.bulk_synchronous || rules.noise > 0) return false;
+  if (rules.links != Links::free || rules.bulk_synchronous) return false;
   for (DeviceId id = 0; id < problem.device_count(); ++id)
     if (problem.machine().device(id).slots != 1) return false;
   return true;
 }
 
 OrderedEvaluator::OrderedEvaluator(const Problem& problem)
-    : problem_(&problem),
+    : problem_(problem),
       op_count_(problem.op_count()),
       device_count_(problem.device_count()),
       device_classes_(problem.costs().device_classes()),
@@ -87,7 +87,7 @@ Seconds OrderedEvaluator::start_of(OpId op, const DeviceId* device_of_op) const 
     const Input& input = inputs_[i];
     const DeviceId src = device_of_op[input.producer];
     Seconds arrival = end_[input.producer];
-    if (src != device) arrival += Uniform ? input.transfer : problem_->costs().transfer_time(input.tensor, src, device);
+    if (src != device) arrival += Uniform ? input.transfer : problem_.costs().transfer_time(input.tensor, src, device);
     start = std::max(start, arrival);
   }
   return start;

@@ -52,7 +52,7 @@ class OrderedEvaluator {
   Seconds take_back(const OpId* order, std::uint32_t first, std::uint32_t position);
   void load_free_at(const OpId* order, std::uint32_t position);
 
-  const Problem* problem_;
+  Problem problem_;
   const OpId op_count_;
   const DeviceId device_count_;
   const std::size_t device_classes_;

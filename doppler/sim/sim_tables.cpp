@@ -1,23 +1,8 @@
 #include "doppler/sim/sim_tables.h"
 
-#include <cmath>
-
-#include "doppler/base/rng.h"
-
 namespace doppler {
-namespace {
-
-// exp(sigma·z - sigma²/2), z standard normal: lognormal with mean 1. One draw per index, whatever the order.
-double noise_factor(double sigma, std::uint64_t seed, std::uint64_t index) {
-  if (sigma == 0) return 1.0;
-  Rng rng(mix(seed, index));
-  return std::exp(sigma * rng.normal() - sigma * sigma / 2);
-}
-
-}  // namespace
-
-SimTables::SimTables(const Problem& problem)
-    : problem_(&problem),
+SimTables::SimTables(const Problem& problem, const JitterDraw& draw)
+    : problem_(problem),
       uniform_(problem.costs().device_classes() == 1 && problem.costs().link_classes() <= 1),
       device_classes_(problem.costs().device_classes()),
       link_classes_(problem.costs().link_classes()),
@@ -25,7 +10,7 @@ SimTables::SimTables(const Problem& problem)
       device_count_(problem.device_count()) {
   const Graph& graph = problem.graph();
   const Costs& costs = problem.costs();
-  const Rules& rules = problem.rules();
+  const JitterDraw tensor_draw{draw.sigma, ~draw.seed};
   const DeviceId devices = problem.device_count();
   for (DeviceId id = 0; id < devices; ++id) {
     slots_.push_back(problem.machine().device(id).slots);
@@ -35,12 +20,12 @@ SimTables::SimTables(const Problem& problem)
   edges_.reserve(graph.edge_count());
   for (OpId op = 0; op < graph.op_count(); ++op) {
     Op& record = ops_[op];
-    record.time = costs.op_time(op, 0) * noise_factor(rules.noise, rules.seed, op);
+    record.time = costs.op_time(op, 0) * draw.factor(op);
     record.in_degree = static_cast<std::uint32_t>(graph.inputs(op).size());
     if (record.in_degree == 0) sources_.push_back(op);
     record.edge_begin = static_cast<std::uint32_t>(edges_.size());
     for (const TensorId tensor : graph.outputs(op)) {
-      const double factor = noise_factor(rules.noise, ~rules.seed, tensor);
+      const double factor = tensor_draw.factor(tensor);
       const Seconds transfer = devices > 1 ? costs.transfer_time(tensor, 0, 1) * factor : 0;
       for (const OpId consumer : graph.consumers(tensor)) edges_.push_back({transfer, consumer, tensor});
     }
@@ -53,7 +38,7 @@ SimTables::SimTables(const Problem& problem)
   op_times_.resize(graph.op_count() * device_classes_);
   transfer_times_.resize(graph.tensor_count() * link_classes_);
   for (OpId op = 0; op < graph.op_count(); ++op) {
-    const double factor = noise_factor(rules.noise, rules.seed, op);
+    const double factor = draw.factor(op);
     for (DeviceId id = 0; id < devices; ++id)
       op_times_[op * device_classes_ + device_class_[id]] = costs.op_time(op, id) * factor;
   }
@@ -61,7 +46,7 @@ SimTables::SimTables(const Problem& problem)
     for (DeviceId dst = 0; dst < devices; ++dst)
       if (src != dst) link_class_[src * devices + dst] = costs.link_class(src, dst);
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
-    const double factor = noise_factor(rules.noise, ~rules.seed, tensor);
+    const double factor = tensor_draw.factor(tensor);
     for (DeviceId src = 0; src < devices; ++src)
       for (DeviceId dst = 0; dst < devices; ++dst)
         if (src != dst)

@@ -5,16 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "doppler/machine/jitter.h"
 #include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {
 
-// The problem's costs and edges, flattened for the engines of the simulator: one contiguous record per op and
-// per edge, noise already multiplied in. Internal to doppler/sim.
+// The problem's costs and edges, flattened for the loops of the simulator: one contiguous record per op and
+// per edge, jitter already multiplied in. Internal to doppler/sim.
 class SimTables {
  public:
-  explicit SimTables(const Problem& problem);
+  SimTables(const Problem& problem, const JitterDraw& draw);
 
   struct Op {
     Seconds time;  // on the only device class, if there is only one
@@ -37,9 +38,9 @@ class SimTables {
   std::span<const OpId> sources() const { return sources_; }
   unsigned slots(DeviceId device) const { return slots_[device]; }
   unsigned most_slots() const { return most_slots_; }
-  const Problem& problem() const { return *problem_; }
+  const Problem& problem() const { return problem_; }
 
-  // True if all devices and all links are alike. Hot engines are compiled for this case too, with Uniform =
+  // True if all devices and all links are alike. Hot loops are compiled for this case too, with Uniform =
   // true; Uniform = false serves both.
   bool uniform() const { return uniform_; }
   template <bool Uniform = false>
@@ -54,7 +55,7 @@ class SimTables {
   }
 
  private:
-  const Problem* problem_;
+  Problem problem_;
   bool uniform_;
   std::size_t device_classes_, link_classes_;
   OpId op_count_;
@@ -69,7 +70,7 @@ class SimTables {
   std::vector<Seconds> op_times_, transfer_times_;
 };
 
-// How far an op is from being ready. Engines reset an op's state when they start it, so that a run leaves the
+// How far an op is from being ready. Loops reset an op's state when they start it, so that a run leaves the
 // array as it found it and nothing is cleared between runs.
 struct OpState {
   Seconds ready;  // latest arrival so far
@@ -77,7 +78,7 @@ struct OpState {
 };
 std::vector<OpState> initial_states(const SimTables& tables);
 
-// Engines report what happens to a recorder; this one forgets, and compiles to nothing.
+// Loops report what happens to a recorder; this one forgets, and compiles to nothing.
 struct NoRecorder {
   static constexpr bool kRecords = false;
   void execution(OpId, DeviceId, std::uint32_t, Seconds, Seconds, Seconds) {}
@@ -123,7 +124,7 @@ class TimelineRecorder {
   void execution(OpId op, DeviceId device, std::uint32_t slot, Seconds ready, Seconds start, Seconds end) {
     timeline_.executions.push_back({op, device, slot, ready, start, end});
   }
-  // Engines report a transfer for each consumer; a tensor moves once per destination. All consumers of one
+  // Loops report a transfer for each consumer; a tensor moves once per destination. All consumers of one
   // tensor are reported one after the other.
   void transfer(TensorId tensor, DeviceId src, DeviceId dst, std::uint32_t channel, Seconds queued, Seconds start,
                 Seconds end) {

@@ -38,9 +38,9 @@ std::vector<std::uint32_t> fallback_priority(const Problem& problem) {
 
 }  // namespace
 
-// The tables and the one engine that the rules call for.
+// The tables and the one loop that the rules call for.
 struct Simulator::State {
-  explicit State(const Problem& problem) : tables(problem), fallback(fallback_priority(problem)) {
+  State(const Problem& problem, const JitterDraw& draw) : tables(problem, draw), fallback(fallback_priority(problem)) {
     const Rules& rules = problem.rules();
     if (rules.bulk_synchronous) {
       bulk_synchronous.emplace(tables);
@@ -93,7 +93,7 @@ struct Simulator::State {
   std::optional<BulkSynchronousLoop> bulk_synchronous;
 };
 
-Simulator::Simulator(const Problem& problem) : state_(std::make_unique<State>(problem)) {}
+Simulator::Simulator(const Problem& problem, const JitterDraw& draw) : state_(std::make_unique<State>(problem, draw)) {}
 Simulator::~Simulator() = default;
 Simulator::Simulator(Simulator&&) noexcept = default;
 

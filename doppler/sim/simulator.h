@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "doppler/machine/jitter.h"
 #include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
@@ -18,7 +19,8 @@ namespace doppler {
 // Not thread-safe: one Simulator per thread.
 class Simulator {
  public:
-  explicit Simulator(const Problem& problem);
+  // With a draw, every op and transfer takes its time times its factor.
+  explicit Simulator(const Problem& problem, const JitterDraw& draw = {});
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 

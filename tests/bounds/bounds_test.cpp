@@ -42,50 +42,50 @@ TEST(APreemptiveBound, RunsTheLargestTailFirst) {
 
 TEST(AWorkBound, IsWorkOverSlotsOnEqualDevices) {
   // (3 + 4 + 5) / (2 devices × 2 slots) = 3
-  const World world(SmallGraph{anywhere({3, 4, 5}), {}}.build(), machine_of({"a", "a"}, 0, 2));
-  EXPECT_EQ(work_bound(world.problem), 3);
+  const Problem world(SmallGraph{anywhere({3, 4, 5}), {}}.build(), machine_of({"a", "a"}, 0, 2));
+  EXPECT_EQ(work_bound(world), 3);
 }
 
 TEST(AWorkBound, SplitsWorkOverUnequalDevicesAtBest) {
   // Four ops take 1 on the fast device and 3 on the slow: three on the fast one, one on the slow, both end
   // at 3.
   const std::map<std::string, Seconds> times = {{"fast", 1}, {"slow", 3}};
-  const World world(SmallGraph{{times, times, times, times}, {}}.build(), machine_of({"fast", "slow"}));
-  EXPECT_NEAR(work_bound(world.problem), 3, 1e-5);  // the search for prices stops at this precision
-  EXPECT_LE(work_bound(world.problem), 3);
+  const Problem world(SmallGraph{{times, times, times, times}, {}}.build(), machine_of({"fast", "slow"}));
+  EXPECT_NEAR(work_bound(world), 3, 1e-5);  // the search for prices stops at this precision
+  EXPECT_LE(work_bound(world), 3);
 }
 
 TEST(AWorkBound, KnowsPins) {
   // All four ops of time 2 are pinned to one of the two devices.
-  const World world(SmallGraph{anywhere({2, 2, 2, 2}), {}}.build(), machine_of({"a", "a"}), {},
-                    {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
-  EXPECT_NEAR(work_bound(world.problem), 8, 1e-5);
+  const Problem world(SmallGraph{anywhere({2, 2, 2, 2}), {}}.build(), machine_of({"a", "a"}), {},
+                      {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
+  EXPECT_NEAR(work_bound(world), 8, 1e-5);
 }
 
 TEST(AHead, OfAJoinPaysForOneTransferOrForTheSecondProducer) {
   // Producers of 10 and 8. Both on the join's device: 18. One elsewhere: it arrives at 10 + 5 or 8 + 6. The
   // best is to move the second: max(10, 14) = 14.
-  const World world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 5}, {1, 2, 6}}}.build(), machine_of({"a", "a"}));
-  EXPECT_EQ(heads(world.problem)[2], 14);
+  const Problem world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 5}, {1, 2, 6}}}.build(), machine_of({"a", "a"}));
+  EXPECT_EQ(heads(world)[2], 14);
   // With expensive transfers both producers run on the join's device.
-  const World expensive(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}));
-  EXPECT_EQ(heads(expensive.problem)[2], 18);
-  EXPECT_EQ(lower_bound(expensive.problem).value, 19);
-  EXPECT_EQ(lower_bound(expensive.problem).kind, LowerBound::Kind::communication);
+  const Problem expensive(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}));
+  EXPECT_EQ(heads(expensive)[2], 18);
+  EXPECT_EQ(lower_bound(expensive).value, 19);
+  EXPECT_EQ(lower_bound(expensive).kind, LowerBound::Kind::communication);
 }
 
 TEST(AHead, OnADeviceWithTwoSlotsIsNotSerial) {
   // As above, but the two producers run side by side: the join starts at 10 at the earliest, and no bound
   // says more than (10 + 8) / 2 for the two of them.
-  const World world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}, 0, 2));
-  EXPECT_EQ(heads(world.problem)[2], 10);
-  EXPECT_EQ(lower_bound(world.problem).value, 11);
+  const Problem world(SmallGraph{anywhere({10, 8, 1}), {{0, 2, 50}, {1, 2, 60}}}.build(), machine_of({"a", "a"}, 0, 2));
+  EXPECT_EQ(heads(world)[2], 10);
+  EXPECT_EQ(lower_bound(world).value, 11);
 }
 
 TEST(ATail, OfAForkMirrorsTheHeadOfAJoin) {
   // After the fork's end, consumers of 10 and 8: one after the other 18, or the second elsewhere, 6 + 8 = 14.
-  const World world(SmallGraph{anywhere({1, 10, 8}), {{0, 1, 5}, {0, 2, 6}}}.build(), machine_of({"a", "a"}));
-  EXPECT_EQ(tails(world.problem)[0], 14);
+  const Problem world(SmallGraph{anywhere({1, 10, 8}), {{0, 1, 5}, {0, 2, 6}}}.build(), machine_of({"a", "a"}));
+  EXPECT_EQ(tails(world)[0], 14);
 }
 
 TEST(AHead, SeesProducersFurtherUp) {
@@ -93,32 +93,32 @@ TEST(AHead, SeesProducersFurtherUp) {
   // chains run on two devices and the join starts at 5; but if moving costs 20 at both places, all four run
   // on one device: 8.
   const SmallGraph cheap = {anywhere({4, 4, 0, 0, 1}), {{0, 2, 20}, {1, 3, 20}, {2, 4, 1}, {3, 4, 1}}};
-  EXPECT_EQ(heads(World(cheap.build(), machine_of({"a", "a"})).problem)[4], 5);
+  EXPECT_EQ(heads(Problem(cheap.build(), machine_of({"a", "a"})))[4], 5);
   const SmallGraph dear = {anywhere({4, 4, 0, 0, 1}), {{0, 2, 20}, {1, 3, 20}, {2, 4, 20}, {3, 4, 20}}};
-  EXPECT_EQ(heads(World(dear.build(), machine_of({"a", "a"})).problem)[4], 8);
+  EXPECT_EQ(heads(Problem(dear.build(), machine_of({"a", "a"})))[4], 8);
 }
 
 TEST(AHead, PaysForCertainTransfers) {
   // Producer and consumer are pinned to different devices: 2 + 7.
-  const World world(SmallGraph{anywhere({2, 1}), {{0, 1, 7}}}.build(), machine_of({"a", "a"}), {}, {{0, 0}, {1, 1}});
-  EXPECT_EQ(heads(world.problem)[1], 9);
+  const Problem world(SmallGraph{anywhere({2, 1}), {{0, 1, 7}}}.build(), machine_of({"a", "a"}), {}, {{0, 0}, {1, 1}});
+  EXPECT_EQ(heads(world)[1], 9);
 }
 
 TEST(AHead, RunsAColocatedGroupSerially) {
   // Transfers are free, but the three ops share a device: 3 + 4 before the join.
-  const World world(SmallGraph{anywhere({3, 4, 1}), {{0, 2, 0}, {1, 2, 0}}, {"g", "g", "g"}}.build(),
-                    machine_of({"a", "a"}));
-  EXPECT_EQ(heads(world.problem)[2], 7);
+  const Problem world(SmallGraph{anywhere({3, 4, 1}), {{0, 2, 0}, {1, 2, 0}}, {"g", "g", "g"}}.build(),
+                      machine_of({"a", "a"}));
+  EXPECT_EQ(heads(world)[2], 7);
 }
 
 TEST(ALowerBound, TakesTheFastestDeviceOfEachOp) {
   // A chain whose ops are fast on different devices: 1 + 2 without the transfer, or 1 + 9, 9 + 2 on one
   // device. Moving costs 3, so 1 + 3 + 2 = 6 is best; the bound may say no more, and says the critical path
   // at least.
-  const World world(SmallGraph{{{{"x", 1}, {"y", 9}}, {{"x", 9}, {"y", 2}}}, {{0, 1, 3}}}.build(),
-                    machine_of({"x", "y"}));
-  EXPECT_GE(lower_bound(world.problem).value, 3);
-  EXPECT_LE(lower_bound(world.problem).value, 6);
+  const Problem world(SmallGraph{{{{"x", 1}, {"y", 9}}, {{"x", 9}, {"y", 2}}}, {{0, 1, 3}}}.build(),
+                      machine_of({"x", "y"}));
+  EXPECT_GE(lower_bound(world).value, 3);
+  EXPECT_LE(lower_bound(world).value, 6);
 }
 
 TEST(ALowerBound, FitsWorkBetweenHeadsAndTails) {
@@ -129,7 +129,7 @@ TEST(ALowerBound, FitsWorkBetweenHeadsAndTails) {
     graph.edges.push_back({0, op, 0});
     graph.edges.push_back({op, 7, 0});
   }
-  const LowerBound bound = lower_bound(World(graph.build(), machine_of({"a", "a"})).problem);
+  const LowerBound bound = lower_bound(Problem(graph.build(), machine_of({"a", "a"})));
   EXPECT_EQ(bound.value, 8);
 }
 
@@ -144,17 +144,17 @@ TEST(ALowerBound, ContradictsWhatLeavesDevicesIdleAtTheEnd) {
     graph.edges.push_back({2 * (u - 8) + 1, u, 0});
     graph.edges.push_back({u, u < 10 ? 12u : 13u, 100});
   }
-  const LowerBound bound = lower_bound(World(graph.build(), machine_of({"a", "a", "a", "a"})).problem);
+  const LowerBound bound = lower_bound(Problem(graph.build(), machine_of({"a", "a", "a", "a"})));
   EXPECT_EQ(bound.kind, LowerBound::Kind::contradiction);
   EXPECT_EQ(bound.value, 35);
 }
 
 TEST(ALowerBound, IsAnIntegerIfAllTimesAre) {
   // 5 * 1 / 2 = 2.5: no execution of unit times ends at a half.
-  const World world(SmallGraph{anywhere({1, 1, 1, 1, 1}), {}}.build(), machine_of({"a", "a"}));
-  EXPECT_EQ(lower_bound(world.problem).value, 3);
-  const World halves(SmallGraph{anywhere({0.5, 1, 1, 1, 1}), {}}.build(), machine_of({"a", "a"}));
-  EXPECT_NEAR(lower_bound(halves.problem).value, 2.25, 1e-4);
+  const Problem world(SmallGraph{anywhere({1, 1, 1, 1, 1}), {}}.build(), machine_of({"a", "a"}));
+  EXPECT_EQ(lower_bound(world).value, 3);
+  const Problem halves(SmallGraph{anywhere({0.5, 1, 1, 1, 1}), {}}.build(), machine_of({"a", "a"}));
+  EXPECT_NEAR(lower_bound(halves).value, 2.25, 1e-4);
 }
 
 TEST(ALowerBound, NeverExceedsTheOptimumOfRandomGraphs) {
@@ -163,10 +163,10 @@ TEST(ALowerBound, NeverExceedsTheOptimumOfRandomGraphs) {
   for (int i = 0; i < 300; ++i, ++count) {
     const bool wide = rng.below(2) == 0;
     const SmallGraph small = random_small_graph(rng, wide ? 5 : 6);
-    const World world(small.build(), machine_of(std::vector<std::string>(wide ? 3 : 2, "a")),
-                      rules_of(Discipline::ordered));
-    const Seconds optimum = best_by_brute_force(world.problem);
-    const LowerBound bound = lower_bound(world.problem);
+    const Problem world(small.build(), machine_of(std::vector<std::string>(wide ? 3 : 2, "a")),
+                        rules_of(Discipline::ordered));
+    const Seconds optimum = best_by_brute_force(world);
+    const LowerBound bound = lower_bound(world);
     ASSERT_LE(bound.value, optimum) << "graph " << i << ", kind " << to_string(bound.kind);
     tight += bound.value == optimum;
   }
@@ -179,9 +179,9 @@ TEST(ALowerBound, HoldsWithSlotsSpeedsPinsGroupsAndChannels) {
     MixedProblem mixed = random_mixed_problem(rng);
     Rules rules = rules_of(Discipline::ordered);
     rules.links = static_cast<Links>(rng.below(3));
-    const World world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
-    const LowerBound bound = lower_bound(world.problem);
-    ASSERT_LE(bound.value, best_by_brute_force(world.problem)) << "graph " << i << ", kind " << to_string(bound.kind);
+    const Problem world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
+    const LowerBound bound = lower_bound(world);
+    ASSERT_LE(bound.value, best_by_brute_force(world)) << "graph " << i << ", kind " << to_string(bound.kind);
   }
 }
 

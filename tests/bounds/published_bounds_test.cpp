@@ -33,8 +33,7 @@ TEST(ALowerBound, MeetsWhatIsKnownOfThePublishedGraphs) {
   for (const Published& published : kPublished) {
     const LoadedGraph loaded = read_graph(folder / published.file);
     const Machine machine = uniform_machine(published.devices);
-    const Costs costs(loaded.graph, machine);
-    const LowerBound bound = lower_bound(Problem(costs, {}));
+    const LowerBound bound = lower_bound(Problem(loaded.graph, machine));
     EXPECT_GE(bound.value / kUnit, published.known_bound) << published.file << ", " << to_string(bound.kind);
     EXPECT_LE(bound.value / kUnit, published.best_solution + kHalfDigit) << published.file;
   }

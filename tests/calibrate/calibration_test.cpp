@@ -53,7 +53,7 @@ struct World {
 TEST(ACalibration, OfRunsOnAMachineFindsTheMachine) {
   const World world;
   const Costs true_costs(world.graph, world.truth);
-  const Problem true_problem(true_costs, {});
+  const Problem true_problem(world.graph, world.truth);
   Calibration calibration(world.guess, false);
   for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
     calibration.add(true_problem, {devices, {}, {}}, Simulator(true_problem).simulate({devices, {}, {}}));
@@ -77,8 +77,7 @@ TEST(ACalibration, WhereReceiversCopyCountsTheCopyAlone) {
   const World world;
   const Machine truth("copies", {world.truth.device(0), world.truth.device(1)},
                       std::vector<Link>(4, world.truth.link(0, 1)), Links::receiver);
-  const Costs costs(world.graph, truth);
-  const Problem problem(costs, {.links = Links::receiver});
+  const Problem problem(world.graph, truth, {.links = Links::receiver});
   Calibration calibration(truth, false);
   for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
     calibration.add(problem, {devices, {}, {}}, Simulator(problem).simulate({devices, {}, {}}));
@@ -99,8 +98,7 @@ struct SlowWorld : World {
 
   const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
   const Machine reality = slowed(truth);
-  const Costs costs{graph, truth}, real_costs{graph, reality};
-  const Problem problem{costs, {}}, real_problem{real_costs, {}};
+  const Problem problem{graph, truth}, real_problem{graph, reality};
 };
 
 TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
@@ -116,23 +114,20 @@ TEST(ACalibration, OfEmulatedDevicesAddsWhatOpsAndTransfersTakeLonger) {
 TEST(ACalibration, IsStretchedByWhatNoOpAndNoTransferAccountsFor) {
   // Whole runs take a quarter longer than their ops and transfers explain.
   const World world;
-  const Costs costs(world.graph, world.truth);
-  const Problem problem(costs, {});
+  const Problem problem(world.graph, world.truth);
   Calibration calibration(world.guess, false);
   const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
   Timeline timeline = Simulator(problem).simulate(placement);
   timeline.makespan *= 1.25;
   calibration.add(problem, placement, timeline);
   const Machine found = calibration.machine("found");
-  const Costs found_costs(world.graph, found);
-  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(placement), timeline.makespan, kRounding);
+  EXPECT_NEAR(Simulator(Problem(world.graph, found)).makespan(placement), timeline.makespan, kRounding);
 }
 
 TEST(ACalibration, WritesHowMuchTimesVary) {
   const World world;
-  const Costs costs(world.graph, world.truth);
   const Placement placement{{0, 1, 0, 1, 0, 1}, {}, {}};
-  const Problem problem(costs, {});
+  const Problem problem(world.graph, world.truth);
   Calibration calibration(world.guess, false);
   for (int run = 0; run < 20; ++run) {
     Timeline timeline = Simulator(problem).simulate(placement);
@@ -150,8 +145,7 @@ TEST(ACalibration, OfEmulatedDevicesIsStretchedToo) {
   timeline.makespan += 2e-4;  // that no op and no transfer took
   calibration.add(world.problem, world.placement, timeline);
   const Machine found = calibration.machine("found");
-  const Costs found_costs(world.graph, found);
-  EXPECT_NEAR(Simulator(Problem(found_costs, {})).makespan(world.placement), timeline.makespan, kRounding);
+  EXPECT_NEAR(Simulator(Problem(world.graph, found)).makespan(world.placement), timeline.makespan, kRounding);
   EXPECT_GT(calibration.stretch(), 1);
 }
 
@@ -160,8 +154,7 @@ TEST(ACalibration, RefusesGraphsThatBringTheirTimes) {
   builder.add_op({.explicit_times = {{"*", 1}}});
   const Graph graph = std::move(builder).build();
   const Machine machine = uniform_machine(1);
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {});
+  const Problem problem(graph, machine);
   Calibration calibration(machine, false);
   const Placement placement{{0}, {}, {}};
   EXPECT_THROW(calibration.add(problem, placement, Simulator(problem).simulate(placement)), InputError);
@@ -169,8 +162,7 @@ TEST(ACalibration, RefusesGraphsThatBringTheirTimes) {
 
 TEST(ACalibration, WithoutRunsOrTransfersIsRefused) {
   const World world;
-  const Costs costs(world.graph, world.truth);
-  const Problem problem(costs, {});
+  const Problem problem(world.graph, world.truth);
   Calibration calibration(world.truth, false);
   EXPECT_THROW(calibration.machine("none"), InputError);
   const Placement one_device{{0, 0, 0, 0, 0, 0}, {}, {}};

@@ -29,7 +29,7 @@ Graph equal_ops() {
 template <typename Factor>
 double jitter_of(Factor factor) {
   const Graph graph = equal_ops();
-  Jitter jitter;
+  JitterEstimate jitter;
   for (int run = 0; run < kRuns; ++run) {
     Timeline timeline;
     for (OpId op = 0; op < kOps; ++op)
@@ -39,12 +39,12 @@ double jitter_of(Factor factor) {
   return jitter.sigma();
 }
 
-TEST(Jitter, IsTheSigmaOfTimesOverWhatIsUsual) {
+TEST(AJitterEstimate, IsTheSigmaOfTimesOverWhatIsUsual) {
   Rng rng(1);
   EXPECT_NEAR(jitter_of([&](int, OpId, DeviceId) { return std::exp(0.1 * rng.normal()); }), 0.1, kSampling);
 }
 
-TEST(Jitter, DoesNotSeeAFewLongInterruptions) {
+TEST(AJitterEstimate, DoesNotSeeAFewLongInterruptions) {
   Rng rng(1);
   EXPECT_NEAR(jitter_of([&](int run, OpId op, DeviceId) {
                 return std::exp(0.1 * rng.normal()) + (run % 20 == 0 && op == 0 ? 100 : 0);
@@ -52,15 +52,15 @@ TEST(Jitter, DoesNotSeeAFewLongInterruptions) {
               0.1, kSampling);
 }
 
-TEST(Jitter, DoesNotSeeThatWholeRunsWereSlow) {
+TEST(AJitterEstimate, DoesNotSeeThatWholeRunsWereSlow) {
   EXPECT_NEAR(jitter_of([](int run, OpId, DeviceId) { return run % 3 == 0 ? 1.5 : 1.0; }), 0, kExact);
 }
 
-TEST(Jitter, DoesNotSeeThatADeviceIsSlower) {
+TEST(AJitterEstimate, DoesNotSeeThatADeviceIsSlower) {
   EXPECT_NEAR(jitter_of([](int, OpId, DeviceId device) { return device == 0 ? 1.0 : 3.0; }), 0, kExact);
 }
 
-TEST(Jitter, OfNoRunsIsNone) { EXPECT_EQ(Jitter().sigma(), 0); }
+TEST(AJitterEstimate, OfNoRunsIsNone) { EXPECT_EQ(JitterEstimate().sigma(), 0); }
 
 }  // namespace
 }  // namespace doppler

@@ -171,13 +171,13 @@ std::vector<Case> make_cases() {
         // Op 0 can run anywhere, so it can be pinned to any device.
         const std::vector<Pin> pins = pinned ? std::vector<Pin>{{0, machine.device_count() - 1}} : std::vector<Pin>{};
         // Bounds do not depend on the rules.
-        const LowerBound bound = lower_bound(World(graph, machine, {}, pins).problem);
+        const LowerBound bound = lower_bound(Problem(graph, machine, {}, pins));
         for (const Rules& rules : all_rules(machine)) {
           std::string name =
               fmt::format("{} on {}, {}, {}{}{}{}", graph.title(), machine_name, to_string(rules.discipline),
                           to_string(rules.links), rules.bulk_synchronous ? ", bulk-synchronous" : "",
                           rules.ties == Ties::published ? ", published ties" : "", pinned ? ", pinned" : "");
-          cases.push_back({std::move(name), std::make_shared<World>(graph, machine, rules, pins), bound});
+          cases.push_back({std::move(name), Problem(graph, machine, rules, pins), bound});
         }
       }
     }

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler::test {
 
 // One small problem with a name that tells how it was made: "diamond on heterogeneous, fifo, free, pinned".
 struct Case {
   std::string name;
-  std::shared_ptr<const World> world;  // shared: cases are copied into lists
+  Problem problem;
   LowerBound bound;
 };
 

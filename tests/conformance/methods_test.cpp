@@ -43,7 +43,7 @@ TEST_P(EveryMethod, IsLegalFitsInMemoryAndRespectsTheLowerBound) {
     SCOPED_TRACE(c.name);
     // place() verifies: total, allowed (pins, capabilities), groups together, priority a permutation.
     Result result;
-    ASSERT_NO_THROW(result = place(c.world->problem, method(), short_options(), c.bound));
+    ASSERT_NO_THROW(result = test::place(c.problem, method(), short_options(), c.bound));
     EXPECT_TRUE(result.feasible);
     EXPECT_GE(result.makespan, c.bound.value * (1 - kRounding));
     EXPECT_GE(result.makespan, result.bound.value * (1 - kRounding)) << "beats what it proved";
@@ -53,11 +53,11 @@ TEST_P(EveryMethod, IsLegalFitsInMemoryAndRespectsTheLowerBound) {
 TEST_P(EveryMethod, SaysWhyAndHonoursPins) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
-    const Placement placement = method().run(c.world->problem, short_options()).placement;
+    const Placement placement = test::run(method().run, c.problem, short_options()).placement;
     ASSERT_EQ(placement.cause_of_op.size(), placement.device_of_op.size());
-    for (OpId op = 0; op < c.world->graph.op_count(); ++op) {
-      EXPECT_EQ(placement.cause_of_op[op] == Cause::pinned, c.world->problem.pinned(op));
-      EXPECT_TRUE(c.world->problem.allows(op, placement.device_of_op[op]));
+    for (OpId op = 0; op < c.problem.graph().op_count(); ++op) {
+      EXPECT_EQ(placement.cause_of_op[op] == Cause::pinned, c.problem.pinned(op));
+      EXPECT_TRUE(c.problem.allows(op, placement.device_of_op[op]));
     }
   }
 }
@@ -66,9 +66,10 @@ TEST_P(EveryMethod, GivesTheSameForTheSameSeedAtAnyThreadCount) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
     MethodOptions options = short_options();
-    const Proposal once = method().run(c.world->problem, options), again = method().run(c.world->problem, options);
+    const Proposal once = test::run(method().run, c.problem, options),
+                   again = test::run(method().run, c.problem, options);
     options.threads = 2;
-    const Proposal with_two_threads = method().run(c.world->problem, options);
+    const Proposal with_two_threads = test::run(method().run, c.problem, options);
     EXPECT_EQ(once.placement, again.placement);
     EXPECT_EQ(once.placement, with_two_threads.placement);
     EXPECT_EQ(once.evaluations, with_two_threads.evaluations);
@@ -83,7 +84,7 @@ TEST_P(EveryMethod, ReturnsSomethingLegalWhenInterruptedOrWithoutABudget) {
     for (const Budget& budget :
          {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0), Budget::for_evaluations(0)}) {
       options.budget = budget;
-      EXPECT_TRUE(place(c.world->problem, method(), options, c.bound).feasible);
+      EXPECT_TRUE(test::place(c.problem, method(), options, c.bound).feasible);
     }
   }
 }

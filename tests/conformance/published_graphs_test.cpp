@@ -5,12 +5,10 @@
 
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/machine/machine.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 constexpr double kPublishedUnit = 1e10;
 
@@ -33,7 +31,7 @@ class APublishedGraph : public testing::TestWithParam<Published> {
 };
 
 TEST_P(APublishedGraph, TakesAsLongUnderCriticalPathAsMeasuredElsewhere) {
-  const World world(read_graph(path_).graph, uniform_machine(GetParam().devices));
+  const Problem world(read_graph(path_).graph, uniform_machine(GetParam().devices));
   for (const bool published : {false, true}) {
     constexpr int kRuns = 500, kRunsElsewhere = 50;
     double sum = 0, squares = 0;
@@ -43,7 +41,7 @@ TEST_P(APublishedGraph, TakesAsLongUnderCriticalPathAsMeasuredElsewhere) {
       options.published = published;
       options.seed = static_cast<std::uint64_t>(run);
       const double makespan =
-          world.makespan(method_by_name("critical_path").run(world.problem, options)) / kPublishedUnit;
+          test::makespan(world, test::run(method_by_name("critical_path").run, world, options)) / kPublishedUnit;
       sum += makespan;
       squares += makespan * makespan;
     }

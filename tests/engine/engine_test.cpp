@@ -35,9 +35,9 @@ std::vector<OpId> order_of(const Timeline& timeline, DeviceId device) {
 }
 
 // Dependencies, one op at a time per device, and one copy per tensor and destination.
-void expect_legal(const Case& world, const Placement& placement, const Timeline& timeline) {
-  std::vector<const Timeline::Execution*> run(world.graph.op_count(), nullptr);
-  std::vector<Seconds> device_free(world.machine.device_count(), 0);
+void expect_legal(const Problem& world, const Placement& placement, const Timeline& timeline) {
+  std::vector<const Timeline::Execution*> run(world.graph().op_count(), nullptr);
+  std::vector<Seconds> device_free(world.machine().device_count(), 0);
   for (const Timeline::Execution& execution : timeline.executions) {
     ASSERT_EQ(run[execution.op], nullptr) << "op " << execution.op << " ran twice";
     run[execution.op] = &execution;
@@ -48,15 +48,15 @@ void expect_legal(const Case& world, const Placement& placement, const Timeline&
   std::set<std::pair<TensorId, DeviceId>> moved;
   for (const Timeline::Transfer& transfer : timeline.transfers) {
     EXPECT_TRUE(moved.insert({transfer.tensor, transfer.dst}).second);
-    EXPECT_GE(transfer.start, run[world.graph.producer(transfer.tensor)]->end);
-    for (const OpId consumer : world.graph.consumers(transfer.tensor))
+    EXPECT_GE(transfer.start, run[world.graph().producer(transfer.tensor)]->end);
+    for (const OpId consumer : world.graph().consumers(transfer.tensor))
       if (run[consumer]->device == transfer.dst) {
         EXPECT_GE(run[consumer]->start, transfer.end);
       }
   }
-  for (TensorId tensor = 0; tensor < world.graph.tensor_count(); ++tensor) {
-    const Timeline::Execution* producer = run[world.graph.producer(tensor)];
-    for (const OpId consumer : world.graph.consumers(tensor)) {
+  for (TensorId tensor = 0; tensor < world.graph().tensor_count(); ++tensor) {
+    const Timeline::Execution* producer = run[world.graph().producer(tensor)];
+    for (const OpId consumer : world.graph().consumers(tensor)) {
       EXPECT_GE(run[consumer]->start, producer->end);
       EXPECT_EQ(moved.contains({tensor, run[consumer]->device}), run[consumer]->device != producer->device);
     }
@@ -67,12 +67,12 @@ TEST(AnEngine, RunsEveryOpOnceAndInOrderOfDependencies) {
   for (const Discipline discipline :
        {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random}) {
     Rng rng(3);
-    Case world(random_graph(rng, 200), uniform_machine(3), {.discipline = discipline});
-    CheckingKernels kernels(world.graph);
-    Engine engine(world.problem, kernels);
+    const Problem world(random_graph(rng, 200), uniform_machine(3), {.discipline = discipline});
+    CheckingKernels kernels(world.graph());
+    Engine engine(world, kernels);
     for (int round = 1; round <= 5; ++round) {
       const Placement placement = random_placement(rng, 200, 3);
-      const Seconds makespan = engine.run(placement);
+      const Seconds makespan = engine.execute(placement);
       const Timeline timeline = engine.timeline();
       EXPECT_EQ(makespan, timeline.makespan);
       expect_legal(world, placement, timeline);
@@ -85,19 +85,19 @@ TEST(AnEngine, LeavesCopiesToTheReceiversIfTheRulesSay) {
   constexpr Bytes kDirect = 4096;  // the producer copies so much itself
   for (const bool bulk_synchronous : {false, true}) {
     Rng rng(4);
-    Case world(random_graph(rng, 200), uniform_machine(3),
-               {.links = Links::receiver, .bulk_synchronous = bulk_synchronous});
-    CheckingKernels kernels(world.graph);
-    Engine engine(world.problem, kernels);
+    const Problem world(random_graph(rng, 200), uniform_machine(3),
+                        {.links = Links::receiver, .bulk_synchronous = bulk_synchronous});
+    CheckingKernels kernels(world.graph());
+    Engine engine(world, kernels);
     for (int round = 1; round <= 5; ++round) {
       const Placement placement = random_placement(rng, 200, 3);
-      engine.run(placement);
+      engine.execute(placement);
       const Timeline timeline = engine.timeline();
       expect_legal(world, placement, timeline);
       for (const Timeline::Transfer& copy : timeline.transfers)
         for (const Timeline::Execution& execution : timeline.executions) {
           const bool apart = execution.end <= copy.start || execution.start >= copy.end;
-          EXPECT_TRUE(apart || world.graph.bytes(copy.tensor) <= kDirect || execution.device != copy.dst);
+          EXPECT_TRUE(apart || world.graph().bytes(copy.tensor) <= kDirect || execution.device != copy.dst);
         }
     }
   }
@@ -106,32 +106,32 @@ TEST(AnEngine, LeavesCopiesToTheReceiversIfTheRulesSay) {
 TEST(AnEngine, TakesTheLowestRankUnderPriorityAndKeepsTheOrderUnderOrdered) {
   // Independent ops on one device, all ready at once.
   for (const Discipline discipline : {Discipline::priority, Discipline::ordered}) {
-    Case world(graph_of(4, {}, 0), uniform_machine(1), {.discipline = discipline});
-    CheckingKernels kernels(world.graph);
-    Engine engine(world.problem, kernels);
-    engine.run(on({0, 0, 0, 0}, {2, 0, 3, 1}));
+    const Problem world(graph_of(4, {}, 0), uniform_machine(1), {.discipline = discipline});
+    CheckingKernels kernels(world.graph());
+    Engine engine(world, kernels);
+    engine.execute(on({0, 0, 0, 0}, {2, 0, 3, 1}));
     EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{1, 3, 0, 2}));
   }
 }
 
 TEST(AnEngine, WaitsForTheNextOpUnderOrderedThoughAnotherIsReady) {
   // Op 2 is ready at once on device 1, but op 1, which comes first by rank, waits for op 0 on device 0.
-  Case world(graph_of(3, {{0, 1}}, 8), uniform_machine(2), {.discipline = Discipline::ordered});
-  CheckingKernels kernels(world.graph);
-  Engine engine(world.problem, kernels);
-  engine.run(on({0, 1, 1}, {0, 1, 2}));
+  const Problem world(graph_of(3, {{0, 1}}, 8), uniform_machine(2), {.discipline = Discipline::ordered});
+  CheckingKernels kernels(world.graph());
+  Engine engine(world, kernels);
+  engine.execute(on({0, 1, 1}, {0, 1, 2}));
   EXPECT_EQ(order_of(engine.timeline(), 1), (std::vector<OpId>{1, 2}));
 }
 
 TEST(AnEngine, RunsLevelByLevelIfBulkSynchronous) {
   Rng rng(5);
-  Case world(random_graph(rng, 120), uniform_machine(3), {.bulk_synchronous = true});
-  CheckingKernels kernels(world.graph);
-  Engine engine(world.problem, kernels);
-  const std::vector<std::uint32_t> depth = depths(world.graph);
+  const Problem world(random_graph(rng, 120), uniform_machine(3), {.bulk_synchronous = true});
+  CheckingKernels kernels(world.graph());
+  Engine engine(world, kernels);
+  const std::vector<std::uint32_t> depth = depths(world.graph());
   for (int round = 0; round < 10; ++round) {
     const Placement placement = random_placement(rng, 120, 3);
-    engine.run(placement);
+    engine.execute(placement);
     const Timeline timeline = engine.timeline();
     expect_legal(world, placement, timeline);
     std::vector<Seconds> level_end(121, 0), level_start(121, timeline.makespan);
@@ -154,19 +154,19 @@ struct SlowThirdInput : CheckingKernels {
 };
 
 TEST(AnEngine, FoldsTheInputsOfAFormationWhileItWaits) {
-  Case world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
-  SlowThirdInput kernels(world.graph);  // op 2 ends only after both other inputs were folded
-  Engine engine(world.problem, kernels);
-  engine.run(on({0, 0, 1, 0, 0}));
+  const Problem world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
+  SlowThirdInput kernels(world.graph());  // op 2 ends only after both other inputs were folded
+  Engine engine(world, kernels);
+  engine.execute(on({0, 0, 1, 0, 0}));
   EXPECT_EQ(kernels.fold_calls, 3);
   EXPECT_EQ(kernels.runs(), std::vector<int>(5, 1));
 }
 
 TEST(AnEngine, FoldsNothingEarlyIfDeterministic) {
-  Case world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
-  CheckingKernels kernels(world.graph, {3});
-  Engine engine(world.problem, kernels, {.deterministic = true});
-  engine.run(on({0, 0, 1, 0, 0}));
+  const Problem world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
+  CheckingKernels kernels(world.graph(), {3});
+  Engine engine(world, kernels, {.deterministic = true});
+  engine.execute(on({0, 0, 1, 0, 0}));
   EXPECT_EQ(kernels.fold_calls, 0);
 }
 
@@ -179,17 +179,17 @@ struct Throwing : CheckingKernels {
 };
 
 TEST(AnEngine, ReportsAKernelThatThrowsWithItsOpAndRunsAgain) {
-  Case world(graph_of(4, {{0, 1}, {1, 2}, {2, 3}}, 8192), uniform_machine(2));
-  Throwing kernels(world.graph);
-  Engine engine(world.problem, kernels);
+  const Problem world(graph_of(4, {{0, 1}, {1, 2}, {2, 3}}, 8192), uniform_machine(2));
+  Throwing kernels(world.graph());
+  Engine engine(world, kernels);
   try {
-    engine.run(on({0, 1, 0, 1}));
+    engine.execute(on({0, 1, 0, 1}));
     FAIL() << "the kernel threw";
   } catch (const InternalError& error) {
     EXPECT_STREQ(error.what(), "op 'op2' on device 'device0': division by zero");
   }
   kernels.bad = 99;
-  EXPECT_GT(engine.run(on({0, 1, 0, 1})), 0);
+  EXPECT_GT(engine.execute(on({0, 1, 0, 1})), 0);
 }
 
 struct Stuck : CheckingKernels {
@@ -202,11 +202,11 @@ struct Stuck : CheckingKernels {
 };
 
 TEST(AnEngine, SaysWhoWaitsForWhatWhenADeviceStalls) {
-  Case world(graph_of(3, {{0, 1}, {1, 2}}, 8), uniform_machine(2));
-  Stuck kernels(world.graph);
-  Engine engine(world.problem, kernels, {.stall_after = 0.2});
+  const Problem world(graph_of(3, {{0, 1}, {1, 2}}, 8), uniform_machine(2));
+  Stuck kernels(world.graph());
+  Engine engine(world, kernels, {.stall_after = 0.2});
   try {
-    engine.run(on({0, 1, 0}));
+    engine.execute(on({0, 1, 0}));
     FAIL() << "op 1 never ends";
   } catch (const InternalError& error) {
     EXPECT_STREQ(
@@ -229,34 +229,34 @@ struct Deaf : CheckingKernels {
 
 TEST(AnEngine, GivesUpAKernelThatNeverReturnsAndRefusesToRunAgain) {
   // The lost thread goes on reading them when this test is over.
-  static auto* const world = new Case(graph_of(1, {}, 0), uniform_machine(1));
-  static auto* const kernels = new Deaf(world->graph);
+  static auto* const world = new Problem(graph_of(1, {}, 0), uniform_machine(1));
+  static auto* const kernels = new Deaf(world->graph());
   {
-    Engine engine(world->problem, *kernels, {.stall_after = 0.1});
-    EXPECT_THROW(engine.run(on({0})), InternalError);
-    EXPECT_THROW(engine.run(on({0})), InternalError);
+    Engine engine(*world, *kernels, {.stall_after = 0.1});
+    EXPECT_THROW(engine.execute(on({0})), InternalError);
+    EXPECT_THROW(engine.execute(on({0})), InternalError);
   }
   kernels->released = true;
   while (kernels->returned == 0) std::this_thread::yield();
 }
 
 TEST(AnEngine, EndsWhenInterrupted) {
-  Case world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
-  EmulatedKernels kernels(world.problem, 1);
+  const Problem world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
+  EmulatedKernels kernels(world, 1);
   std::atomic<bool> interrupted{false};
-  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
+  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
   std::thread user([&] { interrupted = true; });
-  EXPECT_THROW(engine.run(on({0})), RunCancelled);
+  EXPECT_THROW(engine.execute(on({0})), RunCancelled);
   user.join();
 }
 
 TEST(AnEngine, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
   // Both results of 1000 bytes must be on device 0 when op 2 runs there.
-  Case world(graph_of(3, {{0, 2}, {1, 2}}, 1000), uniform_machine(2, 1500));
-  CheckingKernels kernels(world.graph);
-  Engine engine(world.problem, kernels);
+  const Problem world(graph_of(3, {{0, 2}, {1, 2}}, 1000), uniform_machine(2, 1500));
+  CheckingKernels kernels(world.graph());
+  Engine engine(world, kernels);
   try {
-    engine.run(on({0, 0, 0}));
+    engine.execute(on({0, 0, 0}));
     FAIL() << "1500 bytes do not hold 2000";
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),
@@ -267,10 +267,10 @@ TEST(AnEngine, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
 
 TEST(AnEngine, LetsAnOpWaitUntilItsMemoryIsFree) {
   // Two chains 0-1 and 2-3 through one device that has memory for one tensor only: op 2 must wait for op 1.
-  Case world(graph_of(4, {{0, 1}, {2, 3}}, 1000), uniform_machine(1, 1000));
-  CheckingKernels kernels(world.graph);
-  Engine engine(world.problem, kernels);
-  engine.run(on({0, 0, 0, 0}));
+  const Problem world(graph_of(4, {{0, 1}, {2, 3}}, 1000), uniform_machine(1, 1000));
+  CheckingKernels kernels(world.graph());
+  Engine engine(world, kernels);
+  engine.execute(on({0, 0, 0, 0}));
   EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{0, 1, 2, 3}));
   EXPECT_EQ(engine.timeline().peak_memory, std::vector<Bytes>{1000});
 }
@@ -278,10 +278,10 @@ TEST(AnEngine, LetsAnOpWaitUntilItsMemoryIsFree) {
 TEST(AnEngine, RefusesParametersThatDoNotFit) {
   GraphBuilder builder("test");
   builder.add_op({.parameter_bytes = 2000, .explicit_times = {{"*", 1}}});
-  Case world(std::move(builder).build(), uniform_machine(1, 1000));
-  CheckingKernels kernels(world.graph);
-  Engine engine(world.problem, kernels);
-  EXPECT_THROW(engine.run(on({0})), InfeasibleError);
+  const Problem world(std::move(builder).build(), uniform_machine(1, 1000));
+  CheckingKernels kernels(world.graph());
+  Engine engine(world, kernels);
+  EXPECT_THROW(engine.execute(on({0})), InfeasibleError);
 }
 
 TEST(AnEngine, RefusesDevicesOfSeveralSlots) {
@@ -289,18 +289,18 @@ TEST(AnEngine, RefusesDevicesOfSeveralSlots) {
   device.name = "a";
   device.type = "cpu";
   device.slots = 2;
-  Case world(graph_of(1, {}, 0), Machine("two", {device}, {Link{}}));
-  CheckingKernels kernels(world.graph);
-  EXPECT_THROW(Engine(world.problem, kernels), InputError);
+  const Problem world(graph_of(1, {}, 0), Machine("two", {device}, {Link{}}));
+  CheckingKernels kernels(world.graph());
+  EXPECT_THROW(Engine(world, kernels), InputError);
 }
 
 TEST(EmulatedDevices, LetTheModelledTimePass) {
   // Two chains of two ops of 10 ms, on a device each; the second chain crosses over with a copy of 5 ms:
   // 10 + 5 + 10 ms.
-  Case world(graph_of(4, {{0, 1}, {2, 3}}, 8, 1e-2, 5e-3), uniform_machine(3));
-  EmulatedKernels kernels(world.problem, 1);
-  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated});
-  EXPECT_GE(engine.run(on({0, 0, 1, 2})), 25e-3);
+  const Problem world(graph_of(4, {{0, 1}, {2, 3}}, 8, 1e-2, 5e-3), uniform_machine(3));
+  EmulatedKernels kernels(world, 1);
+  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated});
+  EXPECT_GE(engine.execute(on({0, 0, 1, 2})), 25e-3);
   const Timeline timeline = engine.timeline();
   ASSERT_EQ(timeline.transfers.size(), 1U);
   EXPECT_GE(timeline.transfers[0].end - timeline.transfers[0].start, 5e-3);
@@ -309,12 +309,12 @@ TEST(EmulatedDevices, LetTheModelledTimePass) {
 }
 
 TEST(EmulatedDevices, CanBeSlowedDownAndScaled) {
-  Case world(graph_of(1, {}, 0, 1000), uniform_machine(1));  // 1000 units
-  EmulatedKernels kernels(world.problem, 1e-5);              // of 10 µs
-  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = 1e-5});
-  EXPECT_GE(engine.run(on({0})), 1000 - 1);
+  const Problem world(graph_of(1, {}, 0, 1000), uniform_machine(1));  // 1000 units
+  EmulatedKernels kernels(world, 1e-5);                               // of 10 µs
+  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = 1e-5});
+  EXPECT_GE(engine.execute(on({0})), 1000 - 1);
   kernels.slow_down(0, 3);
-  EXPECT_GE(engine.run(on({0})), 3000 - 1);  // in units again
+  EXPECT_GE(engine.execute(on({0})), 3000 - 1);  // in units again
 }
 
 TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
@@ -324,12 +324,12 @@ TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
   for (const Seconds time : {1.0, 1.0, 1.0, 1.0, 3.0, 10.0}) builder.add_op({.explicit_times = {{"*", time}}});
   builder.add_consumer(builder.add_tensor(0, 8, 4.0), 2);
   builder.add_consumer(builder.add_tensor(1, 8, 4.0), 3);
-  Case world(std::move(builder).build(), uniform_machine(2), {.links = Links::receiver});
+  const Problem world(std::move(builder).build(), uniform_machine(2), {.links = Links::receiver});
   constexpr double kMillisecond = 2e-3;  // two: wake-ups on a busy box must not change the order
-  EmulatedKernels kernels(world.problem, kMillisecond);
-  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = kMillisecond});
+  EmulatedKernels kernels(world, kMillisecond);
+  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = kMillisecond});
   const Placement placement = on({0, 0, 1, 1, 1, 1});
-  EXPECT_GE(engine.run(placement), Simulator(world.problem).makespan(placement) - 1e-6);
+  EXPECT_GE(engine.execute(placement), Simulator(world).makespan(placement) - 1e-6);
   const Timeline timeline = engine.timeline();
   ASSERT_EQ(timeline.transfers.size(), 2U);
   EXPECT_EQ(order_of(timeline, 1), (std::vector<OpId>{4, 5, 2, 3}));
@@ -341,10 +341,10 @@ TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
 
 TEST(EmulatedDevices, QueueTransfersOnAChannel) {
   // Two results of 10 ms each over a link of one channel: the second arrives after 20 ms.
-  Case world(graph_of(4, {{0, 2}, {1, 3}}, 8, 0, 1e-2), uniform_machine(2), {.links = Links::channels});
-  EmulatedKernels kernels(world.problem, 1);
-  Engine engine(world.problem, kernels, {.devices = EngineOptions::Devices::emulated});
-  EXPECT_GE(engine.run(on({0, 0, 1, 1})), 20e-3);
+  const Problem world(graph_of(4, {{0, 2}, {1, 3}}, 8, 0, 1e-2), uniform_machine(2), {.links = Links::channels});
+  EmulatedKernels kernels(world, 1);
+  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated});
+  EXPECT_GE(engine.execute(on({0, 0, 1, 1})), 20e-3);
 }
 
 }  // namespace

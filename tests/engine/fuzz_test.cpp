@@ -20,18 +20,18 @@ struct RandomCase {
     rules.links = static_cast<Links>(rng.below(3));
     world.emplace(random_graph(rng, ops), uniform_machine(devices, kCapacities[rng.below(4)]), rules);
     for (OpId op = 0; op < ops; ++op)
-      if (rng.below(4) == 0 && !world->graph.inputs(op).empty()) folding.insert(op);
+      if (rng.below(4) == 0 && !world->graph().inputs(op).empty()) folding.insert(op);
   }
   // Everything that could ever be on one device at once.
   Bytes all_bytes() const {
     Bytes sum = 0;
-    for (OpId op = 0; op < world->graph.op_count(); ++op) sum += world->graph.parameter_bytes(op);
-    for (TensorId tensor = 0; tensor < world->graph.tensor_count(); ++tensor) sum += world->graph.bytes(tensor);
+    for (OpId op = 0; op < world->graph().op_count(); ++op) sum += world->graph().parameter_bytes(op);
+    for (TensorId tensor = 0; tensor < world->graph().tensor_count(); ++tensor) sum += world->graph().bytes(tensor);
     return sum;
   }
 
   Rng rng;
-  std::optional<Case> world;
+  std::optional<Problem> world;
   std::set<OpId> folding;
 };
 
@@ -40,11 +40,12 @@ struct Outcomes {
 };
 
 void run_some(RandomCase& random, Engine& engine, int runs, Outcomes& outcomes) {
-  const Bytes capacity = random.world->machine.device(0).memory;
+  const Bytes capacity = random.world->machine().device(0).memory;
   const bool must_fit = capacity == 0 || capacity >= random.all_bytes();
   for (int run = 0; run < runs; ++run) {
     try {
-      engine.run(random_placement(random.rng, random.world->graph.op_count(), random.world->machine.device_count()));
+      engine.execute(
+          random_placement(random.rng, random.world->graph().op_count(), random.world->machine().device_count()));
       ++outcomes.completed;
     } catch (const InfeasibleError& error) {
       EXPECT_FALSE(must_fit) << error.what();
@@ -65,8 +66,8 @@ TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));
-    CheckingKernels kernels(random.world->graph, random.folding);
-    Engine engine(random.world->problem, kernels, {.deterministic = random.rng.below(4) == 0});
+    CheckingKernels kernels(random.world->graph(), random.folding);
+    Engine engine(*random.world, kernels, {.deterministic = random.rng.below(4) == 0});
     run_some(random, engine, kRunsPerGraph, outcomes);
   }
   expect_both(outcomes, kGraphs * kRunsPerGraph);
@@ -77,8 +78,8 @@ TEST(EmulatedDevices, EndWithAResultOrOneClearErrorOnRandomRuns) {
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));
-    EmulatedKernels kernels(random.world->problem, 1);  // ops and transfers of up to 4 µs
-    Engine engine(random.world->problem, kernels, {.devices = EngineOptions::Devices::emulated});
+    EmulatedKernels kernels(*random.world, 1);  // ops and transfers of up to 4 µs
+    Engine engine(*random.world, kernels, {.devices = EngineOptions::Devices::emulated});
     run_some(random, engine, kRunsPerGraph, outcomes);
   }
   expect_both(outcomes, kGraphs * kRunsPerGraph);

@@ -12,18 +12,6 @@
 
 namespace doppler::test {
 
-// A graph on a machine under some rules, in one piece.
-struct Case {
-  Case(Graph given, Machine devices, Rules given_rules = {})
-      : graph(std::move(given)), machine(std::move(devices)), costs(graph, machine), problem(costs, given_rules) {}
-  Case(const Case&) = delete;
-
-  Graph graph;
-  Machine machine;
-  Costs costs;
-  Problem problem;
-};
-
 // Every tensor is filled with one number that follows from the numbers that its producer reads. A kernel checks every
 // word of its inputs, so a copy that came too early, a buffer given away too soon or a lost input is an exception.
 class CheckingKernels : public Kernels {

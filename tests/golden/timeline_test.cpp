@@ -17,16 +17,16 @@ namespace {
 struct Golden {
   const char* name;
   Rules rules;
+  JitterDraw draw = {};
 };
 
-std::string timeline_as_text(const Rules& rules) {
+std::string timeline_as_text(const Rules& rules, const JitterDraw& draw) {
   ChainOfBlocksOptions options;
   options.ops = 24;
   options.costs.communication_ratio = 0.5;
   const Graph graph = generate_chain_of_blocks(options);
   const Machine machine = load_machine("p100x4");
-  const Costs costs(graph, machine);
-  const Problem problem(costs, rules);
+  const Problem problem(graph, machine, rules);
   Placement placement;
   std::vector<double> urgency;
   Rng rng(1);
@@ -35,7 +35,7 @@ std::string timeline_as_text(const Rules& rules) {
     urgency.push_back(rng.uniform());
   }
   placement.priority = ranks_of(urgency);
-  const Timeline timeline = Simulator(problem).simulate(placement);
+  const Timeline timeline = Simulator(problem, draw).simulate(placement);
   std::string text = fmt::format("makespan {:.6f} ms\n", timeline.makespan * 1e3);
   for (const auto& run : timeline.executions)
     text += fmt::format("op {:2} device {} ready {:.6f} start {:.6f} end {:.6f}\n", run.op, run.device, run.ready * 1e3,
@@ -52,7 +52,7 @@ class AGoldenTimeline : public testing::TestWithParam<Golden> {};
 
 TEST_P(AGoldenTimeline, HasNotDrifted) {
   const std::string path = fmt::format("{}/{}.txt", DOPPLER_GOLDEN, GetParam().name);
-  const std::string found = timeline_as_text(GetParam().rules);
+  const std::string found = timeline_as_text(GetParam().rules, GetParam().draw);
   EXPECT_EQ(found, std::filesystem::exists(path) ? read_file(path) : std::string()) << path;
 }
 
@@ -64,7 +64,7 @@ const Golden kGolden[] = {
     {"ordered", {.discipline = Discipline::ordered}},
     {"random", {.discipline = Discipline::random, .seed = 3}},
     {"bulk_synchronous", {.bulk_synchronous = true}},
-    {"noise", {.noise = 0.3, .seed = 3}},
+    {"jitter", {}, {.sigma = 0.3, .seed = 3}},
 };
 INSTANTIATE_TEST_SUITE_P(EveryRule, AGoldenTimeline, testing::ValuesIn(kGolden),
                          [](const auto& suite) { return std::string(suite.param.name); });

@@ -76,8 +76,7 @@ Machine three_devices() {
 void expect_reference_in_the_engine(const Program& program, const Lowered& lowered, ProgramKernels& kernels,
                                     const std::vector<Dense>& expected, bool deterministic, Links links) {
   const Machine machine = three_devices();
-  const Costs costs(lowered.graph, machine);
-  const Problem problem(costs, {.links = links});
+  const Problem problem(lowered.graph, machine, {.links = links});
   Engine engine(problem, kernels, {.deterministic = deterministic});
   Rng rng(lowered.graph.op_count());
   for (int run = 0; run < 2; ++run) {
@@ -89,7 +88,7 @@ void expect_reference_in_the_engine(const Program& program, const Lowered& lower
     // All ones is not a number: what this run does not compute is not taken for what an earlier one did.
     for (const auto& [id, array] : kernels.results())
       if (program.node(id).as<Input>() == nullptr) std::memset(array.bytes.data(), 0xFF, array.bytes.size());
-    engine.run(placement);
+    engine.execute(placement);
     expect_results(program, kernels, expected);
   }
 }

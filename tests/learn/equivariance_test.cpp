@@ -57,9 +57,9 @@ Graph small_graph(Rng rng) {
 
 void expect_equivariant(const Fleet& fleet, const std::vector<DeviceId>& to) {
   const std::vector<Pin> pins = {{3, 1}}, moved_pins = {{3, to[1]}};
-  const World world(small_graph(Rng(1)), fleet.machine(), {}, pins);
-  const World moved(small_graph(Rng(1)), fleet.permuted(to).machine(), {}, moved_pins);
-  const PolicyInput input(world.problem), moved_input(moved.problem);
+  const Problem world(small_graph(Rng(1)), fleet.machine(), {}, pins);
+  const Problem moved(small_graph(Rng(1)), fleet.permuted(to).machine(), {}, moved_pins);
+  const PolicyInput input(world), moved_input(moved);
   Gnn<double> network({}, Rng(2));
   Embedding<double> embedding, moved_embedding;
   network.embed(input, {}, embedding);
@@ -108,8 +108,8 @@ TEST(APolicy, RunsOnGraphsAndMachinesOfAnySizeWithTheSameParameters) {
       LayeredOptions options;
       options.ops = ops;
       options.width = 4;
-      const World world(generate_layered(options), p100s(devices));
-      const PolicyInput input(world.problem);
+      const Problem world(generate_layered(options), p100s(devices));
+      const PolicyInput input(world);
       network.embed(input, {}, embedding);
       rollout.bind(input);
       rollout.act(embedding, network.head(), Deciding::sampled, rng);
@@ -145,12 +145,12 @@ TEST(APolicy, GivesAnOpTheSameScoreWhateverItsId) {
         permuted_edges.push_back({id[producer], id[op], transfer});
       }
   }
-  const World world(graph_of(times, edges), machine_of({"a", "a", "a"}));
-  const World permuted(graph_of(permuted_times, permuted_edges), machine_of({"a", "a", "a"}));
+  const Problem world(graph_of(times, edges), machine_of({"a", "a", "a"}));
+  const Problem permuted(graph_of(permuted_times, permuted_edges), machine_of({"a", "a", "a"}));
   Gnn<double> network({}, Rng(2));
   Embedding<double> embedding, permuted_embedding;
-  network.embed(PolicyInput(world.problem), {}, embedding);
-  network.embed(PolicyInput(permuted.problem), {}, permuted_embedding);
+  network.embed(PolicyInput(world), {}, embedding);
+  network.embed(PolicyInput(permuted), {}, permuted_embedding);
   for (OpId op = 0; op < kOps; ++op) {
     EXPECT_NEAR(embedding.score[op], permuted_embedding.score[id[op]], kRounding);
     for (std::size_t k = 0; k < kBlock; ++k)

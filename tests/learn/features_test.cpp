@@ -4,8 +4,8 @@ namespace doppler::test {
 namespace {
 
 // Node features are cut at ±4, device features at ±2, whatever the costs.
-void expect_bounded_features(const World& world) {
-  const PolicyInput input(world.problem);
+void expect_bounded_features(const Problem& world) {
+  const PolicyInput input(world);
   ASSERT_EQ(input.node_features().size(), input.op_count() * kNodeFeatureCount);
   for (std::size_t i = 0; i < input.node_features().size(); ++i) {
     EXPECT_TRUE(std::isfinite(input.node_features()[i])) << kNodeFeatures[i % kNodeFeatureCount];
@@ -21,7 +21,7 @@ void expect_bounded_features(const World& world) {
   for (const DeviceFeatureSet set : {DeviceFeatureSet::improved, DeviceFeatureSet::paper}) {
     EpisodeState state(set);
     state.bind(input);
-    for (const OpId op : world.graph.topological_order()) {
+    for (const OpId op : world.graph().topological_order()) {
       state.observe(op);
       ASSERT_GE(state.choices(), 1U);
       std::vector<DeviceId> choices;
@@ -41,22 +41,24 @@ void expect_bounded_features(const World& world) {
   }
 }
 
-TEST(Features, AreBoundedForOneOp) { expect_bounded_features(World(graph_of({3}, {}), machine_of({"a", "a"}))); }
+TEST(Features, AreBoundedForOneOp) { expect_bounded_features(Problem(graph_of({3}, {}), machine_of({"a", "a"}))); }
 
-TEST(Features, AreBoundedForOneOpOnOneDevice) { expect_bounded_features(World(graph_of({3}, {}), machine_of({"a"}))); }
+TEST(Features, AreBoundedForOneOpOnOneDevice) {
+  expect_bounded_features(Problem(graph_of({3}, {}), machine_of({"a"})));
+}
 
 TEST(Features, AreBoundedForOneDevice) {
-  expect_bounded_features(World(graph_of({3, 1, 2}, {{0, 1, 4}, {1, 2, 1}}), machine_of({"a"})));
+  expect_bounded_features(Problem(graph_of({3, 1, 2}, {{0, 1, 4}, {1, 2, 1}}), machine_of({"a"})));
 }
 
 TEST(Features, AreBoundedForOpsThatCostNothing) {
-  expect_bounded_features(World(graph_of({0, 0, 0}, {{0, 1, 0}, {0, 2, 0}}), machine_of({"a", "a"})));
-  expect_bounded_features(World(graph_of({0, 0, 0}, {{0, 1, 5}, {0, 2, 7}}), machine_of({"a", "a"})));
-  expect_bounded_features(World(graph_of({0, 3, 0}, {{0, 1, 0}, {1, 2, 0}}), machine_of({"a", "a"})));
+  expect_bounded_features(Problem(graph_of({0, 0, 0}, {{0, 1, 0}, {0, 2, 0}}), machine_of({"a", "a"})));
+  expect_bounded_features(Problem(graph_of({0, 0, 0}, {{0, 1, 5}, {0, 2, 7}}), machine_of({"a", "a"})));
+  expect_bounded_features(Problem(graph_of({0, 3, 0}, {{0, 1, 0}, {1, 2, 0}}), machine_of({"a", "a"})));
 }
 
 TEST(Features, AreBoundedForHugeAndTinyCosts) {
-  expect_bounded_features(World(graph_of({1e18, 1e-18, 1}, {{0, 1, 1e-18}, {1, 2, 1e18}}), machine_of({"a", "a"})));
+  expect_bounded_features(Problem(graph_of({1e18, 1e-18, 1}, {{0, 1, 1e-18}, {1, 2, 1e18}}), machine_of({"a", "a"})));
 }
 
 TEST(Features, AreBoundedWhereSomeDevicesCannotRunSomeOps) {
@@ -69,7 +71,7 @@ TEST(Features, AreBoundedWhereSomeDevicesCannotRunSomeOps) {
   }
   builder.add_consumer(builder.add_tensor(0, 0, 1.0), 1);
   builder.add_consumer(builder.add_tensor(1, 0, 1.0), 2);
-  expect_bounded_features(World(std::move(builder).build(), machine_of({"a", "b", "b"})));
+  expect_bounded_features(Problem(std::move(builder).build(), machine_of({"a", "b", "b"})));
 }
 
 TEST(Features, AreBoundedUnderMemoryPressure) {
@@ -80,14 +82,14 @@ TEST(Features, AreBoundedUnderMemoryPressure) {
     spec.parameter_bytes = 70;
     builder.add_op(std::move(spec));
   }
-  expect_bounded_features(World(std::move(builder).build(), machine_of({"a", "a"}, 100)));
+  expect_bounded_features(Problem(std::move(builder).build(), machine_of({"a", "a"}, 100)));
 }
 
 TEST(Features, DoNotDependOnTheUnitOfTime) {
   const auto features = [](double unit) {
-    const World world(graph_of({3 * unit, 1 * unit, 2 * unit}, {{0, 1, 4 * unit}, {0, 2, 1 * unit}}),
-                      machine_of({"a", "a"}));
-    const PolicyInput input(world.problem);
+    const Problem world(graph_of({3 * unit, 1 * unit, 2 * unit}, {{0, 1, 4 * unit}, {0, 2, 1 * unit}}),
+                        machine_of({"a", "a"}));
+    const PolicyInput input(world);
     return std::vector<float>(input.node_features().begin(), input.node_features().end());
   };
   const auto seconds = features(1), nanoseconds = features(1e9);
@@ -97,8 +99,8 @@ TEST(Features, DoNotDependOnTheUnitOfTime) {
 TEST(Features, OfDevicesAreWhatTheStateSays) {
   // Two devices. Op 0 (3 s) on device 0 ends at 3; op 1 (1 s) reads it over a transfer of 2 s, so it may start at 3 on
   // device 0 and at 5 on device 1.
-  const World world(graph_of({3, 1}, {{0, 1, 2}}), machine_of({"a", "a"}));
-  const PolicyInput input(world.problem);
+  const Problem world(graph_of({3, 1}, {{0, 1, 2}}), machine_of({"a", "a"}));
+  const PolicyInput input(world);
   EpisodeState state(DeviceFeatureSet::paper);
   state.bind(input);
   state.observe(0);

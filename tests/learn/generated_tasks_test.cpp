@@ -42,8 +42,8 @@ TEST(GeneratedTasks, IncludeGraphsWithoutParallelism) {
 }
 
 TEST(GeneratedTasks, FollowFromTheirSeed) {
-  EXPECT_EQ(generate_task({}, Rng(7))->task().fingerprint(), generate_task({}, Rng(7))->task().fingerprint());
-  EXPECT_NE(generate_task({}, Rng(7))->task().fingerprint(), generate_task({}, Rng(8))->task().fingerprint());
+  EXPECT_EQ(generate_task({}, Rng(7))->fingerprint(), generate_task({}, Rng(7))->fingerprint());
+  EXPECT_NE(generate_task({}, Rng(7))->fingerprint(), generate_task({}, Rng(8))->fingerprint());
 }
 
 }  // namespace

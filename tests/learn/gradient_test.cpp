@@ -12,7 +12,7 @@ constexpr double kTolerance = 1e-7;
 using Setting = std::tuple<DeviceFeatureSet, std::size_t /*hidden*/>;
 class ARolloutsGradient : public testing::TestWithParam<Setting> {
  protected:
-  ARolloutsGradient() : world_(mixed_world()), input_(world_->problem) {
+  ARolloutsGradient() : world_(mixed_world()), input_(*world_) {
     const auto [set, hidden] = GetParam();
     shape_ = {.width = kBlock, .features = feature_count(set), .hidden = hidden};
     embedding_ = random_embedding<double>(input_.op_count(), shape_.width, 1);
@@ -55,7 +55,7 @@ class ARolloutsGradient : public testing::TestWithParam<Setting> {
     compare("head", head_, head_gradient);
   }
 
-  std::unique_ptr<World> world_;
+  std::unique_ptr<Problem> world_;
   PolicyInput input_;
   HeadShape shape_;
   Embedding<double> embedding_;
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutHiddenLayer, ARolloutsGradient,
 // Of Σ c · outputs, for random c.
 void expect_right_gradient(const GnnShape& shape) {
   const auto world = mixed_world();
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   Gnn<double> network(shape, Rng(7));
   Rng rng(8);
   for (double& parameter : network.parameters()) parameter += rng.uniform(-0.1, 0.1);

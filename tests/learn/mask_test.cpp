@@ -24,27 +24,27 @@ void sample(const Problem& problem, Check check) {
 
 TEST(AMask, KeepsOpsOffDevicesThatCannotRunThem) {
   const auto world = mixed_world({{5, 1}, {0, 2}});
-  std::vector<std::vector<int>> visits(world->problem.op_count(), std::vector<int>(3, 0));
-  sample(world->problem, [&](const Rollout<float>& rollout) {
+  std::vector<std::vector<int>> visits(world->op_count(), std::vector<int>(3, 0));
+  sample(*world, [&](const Rollout<float>& rollout) {
     Placement placement;
     placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
-    verify(world->problem, placement);  // throws
+    verify(*world, placement);  // throws
     for (std::size_t step = 0; step < rollout.order().size(); ++step) {
       const OpId op = rollout.order()[step];
       ++visits[op][placement.device_of_op[op]];
       for (DeviceId device = 0; device < 3; ++device)
-        EXPECT_TRUE(world->problem.allows(op, device) || rollout.probability(step, device) == 0);
+        EXPECT_TRUE(world->allows(op, device) || rollout.probability(step, device) == 0);
     }
   });
-  for (OpId op = 0; op < world->problem.op_count(); ++op)
+  for (OpId op = 0; op < world->op_count(); ++op)
     for (DeviceId device = 0; device < 3; ++device)
-      EXPECT_EQ(visits[op][device] > 0, world->problem.allows(op, device)) << "op " << op << " device " << device;
+      EXPECT_EQ(visits[op][device] > 0, world->allows(op, device)) << "op " << op << " device " << device;
 }
 
 TEST(AMask, KeepsGroupsTogether) {
   const auto world = mixed_world();
   std::vector<int> visits(3, 0);
-  sample(world->problem, [&](const Rollout<float>& rollout) {
+  sample(*world, [&](const Rollout<float>& rollout) {
     EXPECT_EQ(rollout.device_of_op()[6], rollout.device_of_op()[8]);
     ++visits[rollout.device_of_op()[6]];
   });
@@ -60,8 +60,8 @@ TEST(AMask, KeepsOpsOffFullDevices) {
     spec.parameter_bytes = 40;
     builder.add_op(std::move(spec));
   }
-  const World world(std::move(builder).build(), machine_of({"a", "a", "a"}, 100));
-  sample(world.problem, [&](const Rollout<float>& rollout) {
+  const Problem world(std::move(builder).build(), machine_of({"a", "a", "a"}, 100));
+  sample(world, [&](const Rollout<float>& rollout) {
     std::vector<int> held(3, 0);
     for (std::size_t step = 0; step < rollout.order().size(); ++step) {
       for (DeviceId device = 0; device < 3; ++device)
@@ -86,8 +86,8 @@ TEST(AMask, LeavesTheLeastFullDeviceWhenAllAreFull) {
     devices[i].type = "a";
     devices[i].memory = i == 1 ? 900 : 100;
   }
-  const World world(std::move(builder).build(), Machine("small", devices, std::vector<Link>(9)));
-  sample(world.problem, [&](const Rollout<float>& rollout) {
+  const Problem world(std::move(builder).build(), Machine("small", devices, std::vector<Link>(9)));
+  sample(world, [&](const Rollout<float>& rollout) {
     EXPECT_EQ(rollout.device_of_op()[rollout.order()[0]], 1U);
     for (std::size_t step = 0; step < 3; ++step) {
       double total = 0;
@@ -101,7 +101,7 @@ TEST(AMask, LeavesNoGradientWhereThereIsNoChoice) {
   std::vector<Pin> pins;
   for (OpId op = 0; op < 10; ++op) pins.push_back({op, op % 2});
   const auto world = mixed_world(pins, false);
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   constexpr HeadShape kShape;
   const Embedding<double> embedding = random_embedding<double>(input.op_count(), kBlock, 1);
   const std::vector<double> head = random_head<double>(kShape, 2);
@@ -130,8 +130,8 @@ TEST(AMask, LeavesNoGradientForTheMaskedDevice) {
     builder.add_op(std::move(spec));
   }
   builder.add_consumer(builder.add_tensor(0, 0, 1.0), 1);
-  const World world(std::move(builder).build(), machine_of({"a", "a", "b"}));
-  const PolicyInput input(world.problem);
+  const Problem world(std::move(builder).build(), machine_of({"a", "a", "b"}));
+  const PolicyInput input(world);
   constexpr HeadShape kShape;
   const Embedding<double> embedding = random_embedding<double>(2, kBlock, 1);
   const std::vector<double> head = random_head<double>(kShape, 2);

@@ -35,7 +35,7 @@ TEST(ThePublishedNetwork, HasThePublishedNumberOfParameters) {
 
 TEST(ThePublishedNetwork, IsTheSameForTheSameSeed) {
   const auto world = mixed_world();
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const auto a = paper_network(1), b = paper_network(1), c = paper_network(2);
   Embedding<float> of_a, of_b, of_c;
   a->embed(input, {}, of_a);
@@ -49,10 +49,8 @@ TEST(ThePublishedNetwork, IsTheSameForTheSameSeed) {
 // A network on a graph, and Σ c · outputs for random c.
 class Differentiable {
  public:
-  explicit Differentiable(const World& world)
-      : input_(world.problem),
-        network_(paper_network(1)),
-        weights_(random_embedding<float>(input_.op_count(), kPaperHead, 3)) {
+  explicit Differentiable(const Problem& world)
+      : input_(world), network_(paper_network(1)), weights_(random_embedding<float>(input_.op_count(), kPaperHead, 3)) {
     for (float& parameter : network_->parameters()) parameter += static_cast<float>(rng_.uniform(-0.02, 0.02));
   }
   Network<float>& network() { return *network_; }
@@ -103,7 +101,7 @@ class Differentiable {
   Rng rng_{2};
 };
 
-void expect_right_gradient(const World& world) {
+void expect_right_gradient(const Problem& world) {
   Differentiable function(world);
   Network<float>& network = function.network();
   function.backward();
@@ -133,12 +131,12 @@ TEST(ThePublishedNetworksGradient, IsRightWhereEveryTensorDiffers) {
   LayeredOptions options;
   options.ops = 60;
   options.width = 6;
-  expect_right_gradient(World(generate_layered(options), load_machine("p100x4")));
+  expect_right_gradient(Problem(generate_layered(options), load_machine("p100x4")));
 }
 
 TEST(ThePublishedNetwork, RunsOnOneOp) {
-  const World world(graph_of({3}, {}), machine_of({"a", "a"}));
-  const PolicyInput input(world.problem);
+  const Problem world(graph_of({3}, {}), machine_of({"a", "a"}));
+  const PolicyInput input(world);
   const auto network = paper_network(1);
   Embedding<float> embedding;
   network->embed(input, {}, embedding);
@@ -152,8 +150,8 @@ TEST(ThePublishedNetwork, LearnsToAgreeWithCriticalPath) {
   options.ops = 40;
   options.width = 5;
   options.costs.spread = 0;  // all tensors are alike, so that the edge network has little to do
-  const World world(generate_layered(options), load_machine("p100x4"));
-  const Task task("layered", world.problem, std::make_unique<SimulatorOracle>(world.problem));
+  const Problem world(generate_layered(options), load_machine("p100x4"));
+  const Task task("layered", std::make_unique<ExactObjective>(world));
   const auto network = paper_network(1);
   LearnerOptions learner_options;
   learner_options.batch = 4;

@@ -21,12 +21,13 @@ inline std::vector<PublishedGraph> published_graphs() {
 }
 
 // Nothing where the data is absent.
-inline std::unique_ptr<OwnedTask> published_task(const PublishedGraph& graph,
-                                                 Discipline discipline = Discipline::fifo) {
+inline std::unique_ptr<Task> published_task(const PublishedGraph& graph, Discipline discipline = Discipline::fifo) {
   const std::string path = std::string(DOPPLER_SHARED_DATA) + "/doppler_graphs/" + graph.file + ".txt";
   if (!std::filesystem::exists(path)) return nullptr;
-  return std::make_unique<OwnedTask>(graph.file, parse_graph(path, read_file(path), {}).graph,
-                                     uniform_machine(graph.devices), Rules{.discipline = discipline}, false);
+  return make_task(graph.file,
+                   Problem(parse_graph(path, read_file(path), {}).graph, uniform_machine(graph.devices),
+                           Rules{.discipline = discipline}),
+                   false);
 }
 
 }  // namespace doppler::test

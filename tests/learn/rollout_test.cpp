@@ -11,8 +11,8 @@ constexpr HeadShape kShape;
 TEST(TheRaceForTheNextOp, DrawsOrdersWithTheirSoftmaxProbabilities) {
   // Ops 0, 1 and 2 are ready at once, 3 joins late, after 0. There are 12 orders; each has the product of
   // exp(score) / Σ over the ready ops as its probability.
-  const World world(graph_of({1, 1, 1, 1}, {{0, 3, 1}}), machine_of({"a"}));
-  const PolicyInput input(world.problem);
+  const Problem world(graph_of({1, 1, 1, 1}, {{0, 3, 1}}), machine_of({"a"}));
+  const PolicyInput input(world);
   Embedding<double> embedding = random_embedding<double>(4, kBlock, 1);
   embedding.score = {0.4, -0.9, 1.1, 1.6};
   const std::vector<double> head = random_head<double>(kShape, 2);
@@ -56,8 +56,8 @@ TEST(TheRaceForTheNextOp, DrawsOrdersWithTheirSoftmaxProbabilities) {
 TEST(TheRaceForTheNextOp, IsFairAfterALongWaitForAnUnlikelyOp) {
   // 0 and 1 take about exp(20) to be drawn, 2 and 3, which join after 0, exp(-20): a double cannot hold both, and a tie
   // would always go to 2. Half of 4000 draws is 2000, with a standard deviation of 32.
-  const World world(graph_of({1, 1, 1, 1}, {{0, 2, 1}, {0, 3, 1}}), machine_of({"a"}));
-  const PolicyInput input(world.problem);
+  const Problem world(graph_of({1, 1, 1, 1}, {{0, 2, 1}, {0, 3, 1}}), machine_of({"a"}));
+  const PolicyInput input(world);
   Embedding<double> embedding = random_embedding<double>(4, kBlock, 1);
   embedding.score = {-20, -20, 20, 20};
   const std::vector<double> head = random_head<double>(kShape, 2);
@@ -74,8 +74,8 @@ TEST(TheRaceForTheNextOp, IsFairAfterALongWaitForAnUnlikelyOp) {
 }
 
 TEST(TheDeviceHead, DrawsDevicesWithItsProbabilities) {
-  const World world(graph_of({1}, {}), machine_of({"a", "b", "c", "d"}));
-  const PolicyInput input(world.problem);
+  const Problem world(graph_of({1}, {}), machine_of({"a", "b", "c", "d"}));
+  const PolicyInput input(world);
   // Equal devices have equal probabilities: a quarter each.
   const Embedding<double> embedding = random_embedding<double>(1, kBlock, 1);
   const std::vector<double> head = random_head<double>(kShape, 2);
@@ -99,7 +99,7 @@ TEST(TheDeviceHead, DrawsDevicesWithItsProbabilities) {
 TEST(Imitation, LearnsFromADeviceThatThePolicyThinksImpossible) {
   // With a head this steep some probabilities are exp(-200): 0 in f32, but the logit has its gradient all the same, −1.
   const auto world = mixed_world({}, false);
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const auto imitate = [&]<typename Real>(Real) {
     const Embedding<Real> embedding = random_embedding<Real>(input.op_count(), kBlock, 1);
     std::vector<Real> head = random_head<Real>(kShape, 2);
@@ -127,7 +127,7 @@ TEST(Imitation, LearnsFromADeviceThatThePolicyThinksImpossible) {
 
 TEST(AGreedyRollout, TakesTheLargestScoreAndTheMostProbableDevice) {
   const auto world = mixed_world({}, false);
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const Embedding<double> embedding = random_embedding<double>(input.op_count(), kBlock, 1);
   const std::vector<double> head = random_head<double>(kShape, 2);
   Rollout<double> rollout(DeviceFeatureSet::improved, kShape, true);
@@ -168,8 +168,8 @@ Outcome outcome(Rollout<double>& rollout, const PolicyInput& input, const std::v
 TEST(FollowingTheDecisionsOfASampledRollout, GivesItsProbabilitiesAndItsGradient) {
   LayeredOptions options;
   options.ops = 120;
-  const World world(generate_layered(options), load_machine("p100x4"));
-  const PolicyInput input(world.problem);
+  const Problem world(generate_layered(options), load_machine("p100x4"));
+  const PolicyInput input(world);
   const Embedding<double> embedding = random_embedding<double>(input.op_count(), kBlock, 1);
   const std::vector<double> head = random_head<double>(kShape, 2);
   Rollout<double> sampled(DeviceFeatureSet::improved, kShape, true), followed(DeviceFeatureSet::improved, kShape, true);
@@ -191,7 +191,7 @@ TEST(FollowingTheDecisionsOfASampledRollout, GivesItsProbabilitiesAndItsGradient
 
 TEST(ARolloutWithoutActivations, DecidesLikeOneThatKeepsThem) {
   const auto world = mixed_world();
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const Embedding<float> embedding = random_embedding<float>(input.op_count(), kBlock, 1);
   const std::vector<float> head = random_head<float>(kShape, 2);
   Rollout<float> keeping(DeviceFeatureSet::improved, kShape, true), light(DeviceFeatureSet::improved, kShape, false);
@@ -207,8 +207,8 @@ TEST(ARolloutWithoutActivations, DecidesLikeOneThatKeepsThem) {
 }
 
 // One training episode after another: embed, act, backward, backward of the network.
-std::size_t allocations_after_the_first_episode(const World& world, std::size_t hidden) {
-  const PolicyInput input(world.problem);
+std::size_t allocations_after_the_first_episode(const Problem& world, std::size_t hidden) {
+  const PolicyInput input(world);
   Gnn<float> network({}, Rng(1));
   HeadShape shape = network.head_shape();
   shape.hidden = hidden;
@@ -237,7 +237,7 @@ std::size_t allocations_after_the_first_episode(const World& world, std::size_t 
 TEST(Training, AllocatesNothingAfterTheFirstEpisode) {
   LayeredOptions options;
   options.ops = 150;
-  const World roomy(generate_layered(options), load_machine("p100x4"));  // 16 GB each: memory is watched
+  const Problem roomy(generate_layered(options), load_machine("p100x4"));  // 16 GB each: memory is watched
   EXPECT_EQ(allocations_after_the_first_episode(roomy, 0), 0U);
   EXPECT_EQ(allocations_after_the_first_episode(roomy, 64), 0U);
   const auto mixed = mixed_world();

@@ -15,11 +15,11 @@ std::span<double> progress_weights(Network<double>& network) {
 
 class PassingMessagesAtEveryStep : public testing::Test {
  protected:
-  PassingMessagesAtEveryStep() : world_(mixed_world()), input_(world_->problem), network_({.per_step = true}, Rng(1)) {
+  PassingMessagesAtEveryStep() : world_(mixed_world()), input_(*world_), network_({.per_step = true}, Rng(1)) {
     Rng rng(2);
     for (double& parameter : network_.parameters()) parameter += rng.uniform(-0.1, 0.1);
   }
-  std::unique_ptr<World> world_;
+  std::unique_ptr<Problem> world_;
   PolicyInput input_;
   Gnn<double> network_;
 };
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(ForEveryTarget, TheGradientOfEveryStep,
 
 TEST(ALearner, PassesMessagesAtEveryStepForANetworkThatWantsIt) {
   const auto world = mixed_world();
-  Task task("mixed", world->problem, std::make_unique<SimulatorOracle>(world->problem));
+  Task task("mixed", std::make_unique<ExactObjective>(*world));
   Gnn<float> network({.per_step = true}, Rng(1));
   const std::vector<float> before(network.parameters().begin(), network.parameters().end());
   Learner learner(network, {});

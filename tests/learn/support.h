@@ -14,7 +14,7 @@
 #include "doppler/graph/generate.h"
 #include "doppler/learn/doppler/gnn.h"
 #include "doppler/learn/doppler/rollout.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler::test {
 
@@ -31,7 +31,7 @@ inline double difference(const std::function<double()>& loss, double& parameter)
 
 // Everything at once, small: ten ops in four layers with one op that takes no time, two tensors between ops 0 and 3,
 // two device types of which one cannot run op 2, a colocation group, a pin, unequal links.
-inline std::unique_ptr<World> mixed_world(const std::vector<Pin>& pins = {{5, 1}}, bool grouped = true) {
+inline std::unique_ptr<Problem> mixed_world(const std::vector<Pin>& pins = {{5, 1}}, bool grouped = true) {
   GraphBuilder builder("mixed");
   const Seconds times[] = {3, 2, 4, 1, 0, 5, 2, 2, 6, 1};
   for (OpId op = 0; op < std::size(times); ++op) {
@@ -62,7 +62,7 @@ inline std::unique_ptr<World> mixed_world(const std::vector<Pin>& pins = {{5, 1}
   }
   std::vector<Link> links(9);
   for (std::size_t i = 0; i < links.size(); ++i) links[i].cost_factor = i == 1 || i == 3 ? 0.5 : 1.0;
-  return std::make_unique<World>(std::move(builder).build(), Machine("mixed", devices, links), Rules{}, pins);
+  return std::make_unique<Problem>(std::move(builder).build(), Machine("mixed", devices, links), Rules{}, pins);
 }
 
 // Any numbers, as if a network had computed them.

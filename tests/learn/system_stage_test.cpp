@@ -8,7 +8,7 @@
 #include "doppler/graph/generate.h"
 #include "doppler/learn/train/trainer.h"
 #include "doppler/place/list/heft.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
@@ -19,16 +19,19 @@ Graph trained_graph() { return generate_layered({.ops = 40, .width = 5, .degree 
 
 // A machine as the model has it, but for a first device that is slower; every run has seeded noise. Counts runs by how
 // the model predicts them.
-class HiddenSystem final : public Oracle {
+class HiddenSystem final : public Executor {
  public:
   HiddenSystem(double slowdown, double noise)
-      : world_(trained_graph(), slowed(slowdown)), simulator_(world_.problem), noise_(noise) {}
-  Seconds evaluate(const Placement& placement) override {
+      : world_(trained_graph(), slowed(slowdown)), simulator_(world_), noise_(noise) {}
+  std::string_view name() const override { return "hidden"; }
+  const Problem& problem() const override { return world_; }
+  Timeline run(const Placement& placement) override {
     ++runs;
-    if (keeps_timelines) last_ = world_.simulate(placement);
-    return truth(placement) * std::exp(noise_ * Rng(mix(9, runs)).normal());
+    Timeline timeline;
+    if (keeps_timelines) timeline = test::simulate(world_, placement);
+    timeline.makespan = truth(placement) * std::exp(noise_ * Rng(mix(9, runs)).normal());
+    return timeline;
   }
-  std::optional<Timeline> timeline() const override { return last_; }
   Seconds truth(const Placement& placement) { return simulator_.makespan(placement); }
   std::uint64_t runs = 0;
   bool keeps_timelines = false;
@@ -45,20 +48,19 @@ class HiddenSystem final : public Oracle {
     devices[0].slowdown = slowdown;
     return Machine("slowed", devices, links);
   }
-  test::World world_;
+  Problem world_;
   Simulator simulator_;
   double noise_;
-  std::optional<Timeline> last_;
 };
 
 // A training of stages II and III.
 struct Session {
-  explicit Session(HiddenSystem& system, std::uint64_t runs = kRuns)
+  explicit Session(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns)
       : network(make_network("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*network, options()) {
-    trainer.add(std::make_unique<OwnedTask>("graph", trained_graph(), load_machine("p100x4"), Rules{}, false));
+    trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
     SystemStageOptions stage;
     stage.runs = runs;
-    trainer.use_system(system, stage);
+    trainer.use_system(std::move(system), stage);
   }
   static TrainingOptions options() {
     TrainingOptions options;
@@ -81,33 +83,33 @@ struct Session {
 };
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
-  HiddenSystem system(2.5, 0.01);
+  const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);
   Session session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
   EXPECT_TRUE(verdict.changed);
   EXPECT_LT(verdict.p, 0.05);
-  EXPECT_LT(system.truth(verdict.placement), system.truth(session.trainer.task(0).best()));
+  EXPECT_LT(system->truth(verdict.placement), system->truth(session.trainer.task(0).best()));
 }
 
 TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
-  HiddenSystem blind(1.5, 0.01), seeing(1.5, 0.01);
-  seeing.keeps_timelines = true;
+  const auto blind = std::make_shared<HiddenSystem>(1.5, 0.01), seeing = std::make_shared<HiddenSystem>(1.5, 0.01);
+  seeing->keeps_timelines = true;
   Session without(blind), with(seeing);
   without.run();
   with.run();
-  ASSERT_NE(with.stage().oracle().ratios(), nullptr);
-  EXPECT_NEAR(with.stage().oracle().ratios()->ratio(0), 1.5, 0.01);
-  const Seconds stage_two = seeing.truth(with.trainer.task(0).best());
-  const Seconds found = seeing.truth(with.stage().verdict()->placement);
+  ASSERT_NE(with.stage().objective().ratios(), nullptr);
+  EXPECT_NEAR(with.stage().objective().ratios()->ratio(0), 1.5, 0.01);
+  const Seconds stage_two = seeing->truth(with.trainer.task(0).best());
+  const Seconds found = seeing->truth(with.stage().verdict()->placement);
   EXPECT_TRUE(with.stage().verdict()->changed);
   EXPECT_LT(found, 0.95 * stage_two);
-  EXPECT_LE(found, seeing.truth(without.stage().verdict()->placement));
+  EXPECT_LE(found, seeing->truth(without.stage().verdict()->placement));
 }
 
 TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
   // The system is what the simulator believes, so the best in simulation is the best.
-  HiddenSystem system(1, 0.05);
+  const auto system = std::make_shared<HiddenSystem>(1, 0.05);
   Session session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
@@ -116,16 +118,16 @@ TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
 }
 
 TEST(ASystemStage, KeepsToItsBudgetOfRuns) {
-  HiddenSystem system(1.5, 0.02);
+  const auto system = std::make_shared<HiddenSystem>(1.5, 0.02);
   Session session(system);
   session.run();
-  EXPECT_LE(system.runs, kRuns);
-  EXPECT_EQ(session.stage().oracle().runs(), system.runs);
-  EXPECT_GT(system.runs, kRuns / 5);  // the final alone needs that
+  EXPECT_LE(system->runs, kRuns);
+  EXPECT_EQ(session.stage().objective().runs(), system->runs);
+  EXPECT_GT(system->runs, kRuns / 5);  // the final alone needs that
 }
 
 TEST(ASystemStage, MovesThePolicy) {
-  HiddenSystem system(1.5, 0.02);
+  const auto system = std::make_shared<HiddenSystem>(1.5, 0.02);
   Session session(system);
   session.run_until_system(1);
   const std::vector<float> before(session.network->parameters().begin(), session.network->parameters().end());
@@ -135,51 +137,54 @@ TEST(ASystemStage, MovesThePolicy) {
 }
 
 TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
-  HiddenSystem one(1.5, 0), other(1.5, 0);  // without noise, so that a run that is repeated takes as long
+  const auto one = std::make_shared<HiddenSystem>(1.5, 0),
+             other =
+                 std::make_shared<HiddenSystem>(1.5, 0);  // without noise, so that a run that is repeated takes as long
   Session whole(one), first(other);
   whole.run();
   std::vector<std::pair<std::uint64_t, Seconds>> kept;
-  first.stage().oracle().on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
+  first.stage().objective().on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
   first.run_until_system(3);
   const std::string saved = policy_to_bytes(first.trainer.save());
   first.run_until_system(4);  // lost by the kill, but for its measurements
 
-  HiddenSystem again(1.5, 0);
+  const auto again = std::make_shared<HiddenSystem>(1.5, 0);
   Session second(again);
-  for (const auto& [key, time] : kept) second.stage().oracle().recall(key, time);
+  for (const auto& [key, time] : kept) second.stage().objective().recall(key, time);
   second.trainer.restore("saved", parse_policy("saved", saved));
   second.run();
   EXPECT_TRUE(std::equal(whole.network->parameters().begin(), whole.network->parameters().end(),
                          second.network->parameters().begin()));
   EXPECT_EQ(whole.stage().verdict()->placement, second.stage().verdict()->placement);
-  EXPECT_EQ(kept.size() + again.runs, one.runs);  // nothing was measured twice
+  EXPECT_EQ(kept.size() + again->runs, one->runs);  // nothing was measured twice
 }
 
 TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
-  HiddenSystem system(1, 0.02), unused(1, 0.02);
+  const auto system = std::make_shared<HiddenSystem>(1, 0.02), unused = std::make_shared<HiddenSystem>(1, 0.02);
   Session session(system, SystemStage::kFewestRuns);
   session.run();
   Session again(unused, SystemStage::kFewestRuns);
   again.trainer.restore("saved", session.trainer.save());
   EXPECT_TRUE(again.trainer.finished());
   EXPECT_EQ(again.stage().verdict()->placement, session.stage().verdict()->placement);
-  EXPECT_EQ(unused.runs, 0U);
+  EXPECT_EQ(unused->runs, 0U);
 }
 
 TEST(ASystemStage, CanStandAlone) {
-  HiddenSystem system(1, 0.02);
+  const auto system = std::make_shared<HiddenSystem>(1, 0.02);
   const auto network = make_network("gnn width 32 layers 2 messages episode", Rng(5));
   TrainingOptions options = Session::options();
   options.stages = {Stage::system};
   Trainer trainer(*network, options);
-  trainer.add(std::make_unique<OwnedTask>("graph", trained_graph(), load_machine("p100x4"), Rules{}, false));
+  trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
   SystemStageOptions stage;
   stage.runs = 100;
-  trainer.use_system(system, stage);
+  trainer.use_system(std::move(system), stage);
   while (!trainer.finished()) EXPECT_EQ(trainer.step().stage, Stage::system);
   // It starts from classical placements, so it is no worse than the best known of them.
-  test::World model(trained_graph(), load_machine("p100x4"));
-  EXPECT_LE(system.truth(trainer.system()->verdict()->placement), 1.05 * model.makespan(heft(model.problem, {})));
+  Problem model(trained_graph(), load_machine("p100x4"));
+  EXPECT_LE(system->truth(trainer.system()->verdict()->placement),
+            1.05 * test::makespan(model, test::run(heft, model, {})));
 }
 
 }  // namespace

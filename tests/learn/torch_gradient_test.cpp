@@ -129,7 +129,7 @@ torch::Tensor loss_of(const Rollout<double>& rollout, const PolicyInput& input, 
 
 TEST(OurPolicyGradient, IsThatOfLibtorchFromTheLossToEveryParameter) {
   const auto world = mixed_world();
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const GnnShape shape;
   Gnn<double> network(shape, Rng(1));
   Rng rng(2);
@@ -157,7 +157,7 @@ TEST(OurPolicyGradient, IsThatOfLibtorchFromTheLossToEveryParameter) {
 
 TEST(OurHeadGradient, IsThatOfLibtorchWithAHiddenLayer) {
   const auto world = mixed_world();
-  const PolicyInput input(world->problem);
+  const PolicyInput input(*world);
   const HeadShape shape = {.width = kBlock, .hidden = 64};
   const std::vector<double> head = random_head<double>(shape, 1);
   const Embedding<double> embedding = random_embedding<double>(input.op_count(), kBlock, 2);

@@ -11,10 +11,11 @@
 namespace doppler {
 namespace {
 
-std::unique_ptr<OwnedTask> small_task(std::string name = "small", Discipline discipline = Discipline::fifo) {
-  return std::make_unique<OwnedTask>(std::move(name),
-                                     generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
-                                     load_machine("p100x4"), Rules{.discipline = discipline}, true);
+std::unique_ptr<Task> small_task(std::string name = "small", Discipline discipline = Discipline::fifo) {
+  return make_task(std::move(name),
+                   Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
+                           load_machine("p100x4"), Rules{.discipline = discipline}),
+                   true);
 }
 
 GeneratedCosts quiet_costs() {
@@ -113,7 +114,7 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
 }
 
 TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
-  const auto saved_by = [](std::unique_ptr<OwnedTask> task, const TrainingOptions& options) {
+  const auto saved_by = [](std::unique_ptr<Task> task, const TrainingOptions& options) {
     const auto network = fresh_network();
     Trainer trainer(*network, options);
     trainer.add(std::move(task));
@@ -121,7 +122,7 @@ TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
     return trainer.save();
   };
   const PolicyFile saved = saved_by(small_task(), updates(10));
-  const auto restoring = [&](std::unique_ptr<OwnedTask> task, const TrainingOptions& options) {
+  const auto restoring = [&](std::unique_ptr<Task> task, const TrainingOptions& options) {
     const auto network = fresh_network();
     Trainer trainer(*network, options);
     trainer.add(std::move(task));
@@ -129,11 +130,14 @@ TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
   };
   EXPECT_NO_THROW(restoring(small_task(), updates(20)));  // longer
   EXPECT_THROW(restoring(small_task("small", Discipline::ordered), updates(10)), InputError);
-  EXPECT_THROW(restoring(std::make_unique<OwnedTask>(  // as many ops, another graph
-                             "small", generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 4, .costs = {}}),
-                             load_machine("p100x4"), Rules{}, false),
-                         updates(10)),
-               InputError);
+  // As many ops, another graph.
+  EXPECT_THROW(
+      restoring(make_task("small",
+                          Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 4, .costs = {}}),
+                                  load_machine("p100x4"), Rules{}),
+                          false),
+                updates(10)),
+      InputError);
   TrainingOptions other = updates(10);
   other.stages = {Stage::imitation};
   EXPECT_THROW(restoring(small_task(), other), InputError);
@@ -142,10 +146,12 @@ TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
 TEST(ATrainer, RefusesATaskThatIsTooLargeForItsMemory) {
   const auto network = fresh_network();
   Trainer trainer(*network, updates(10));
-  EXPECT_THROW(trainer.add(std::make_unique<OwnedTask>(
-                   "large", generate_layered({.ops = 2000, .width = 50, .degree = 2, .seed = 4, .costs = {}}),
-                   uniform_machine(300), Rules{}, false)),
-               InputError);
+  EXPECT_THROW(
+      trainer.add(make_task("large",
+                            Problem(generate_layered({.ops = 2000, .width = 50, .degree = 2, .seed = 4, .costs = {}}),
+                                    uniform_machine(300), Rules{}),
+                            false)),
+      InputError);
 }
 
 TEST(ATrainer, FindsPlacementsThatFitWhereMemoryIsTight) {
@@ -159,8 +165,8 @@ TEST(ATrainer, FindsPlacementsThatFitWhereMemoryIsTight) {
   }
   const auto network = fresh_network();
   Trainer trainer(*network, updates(20));
-  const Task& task = trainer.add(
-      std::make_unique<OwnedTask>("tight", std::move(builder).build(), uniform_machine(4, 70), Rules{}, false));
+  const Task& task =
+      trainer.add(make_task("tight", Problem(std::move(builder).build(), uniform_machine(4, 70), Rules{}), false));
   while (!trainer.finished()) trainer.step();
   ASSERT_FALSE(task.elites().empty());
   EXPECT_EQ(task.best_makespan(), 6);  // 24 over 4
@@ -195,7 +201,7 @@ TEST(ATrainer, NeverForgetsTheBestPlacement) {
     EXPECT_LE(report.best, before);
     before = report.best;
   }
-  EXPECT_EQ(Simulator(task.problem()).makespan(task.best()), task.best_makespan());
+  EXPECT_EQ(task.objective().value(task.best()), task.best_makespan());
   EXPECT_GE(task.best_makespan(), task.bound() * (1 - 1e-9));
 }
 
@@ -206,9 +212,11 @@ TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
   options.stages = {Stage::imitation};
   options.learner.batch = 8;
   Trainer trainer(*network, options);
-  trainer.add(std::make_unique<OwnedTask>(
-      "layered", generate_layered({.ops = 60, .width = 5, .degree = 2, .seed = 1, .costs = quiet_costs()}),
-      load_machine("p100x4"), Rules{}, false));
+  trainer.add(
+      make_task("layered",
+                Problem(generate_layered({.ops = 60, .width = 5, .degree = 2, .seed = 1, .costs = quiet_costs()}),
+                        load_machine("p100x4"), Rules{}),
+                false));
   double sel = 0, plc = 0;
   for (int i = 0; i < 1000; ++i) {
     const UpdateReport result = trainer.step().result;
@@ -243,7 +251,8 @@ TEST(Simulation, ImprovesOnItsTeacherOnEveryPublishedGraph) {
     if (!owned) GTEST_SKIP() << "no published graphs at " << DOPPLER_SHARED_DATA;
     MethodOptions teacher;
     teacher.budget = Budget::unlimited();
-    const Seconds taught = Simulator(owned->problem()).makespan(critical_path(owned->problem(), teacher).placement);
+    const Seconds taught =
+        owned->objective().value(critical_path(owned->problem(), owned->objective(), teacher).placement);
     const auto network = fresh_network();
     TrainingOptions options = updates(150);
     options.learner.batch = 16;

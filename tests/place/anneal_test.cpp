@@ -6,14 +6,13 @@
 
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/graph/generate.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
 
 using test::graph_of;
 using test::rules_of;
-using test::World;
 
 MethodOptions evaluations(std::uint64_t count, unsigned threads = 2) {
   MethodOptions options;
@@ -24,18 +23,18 @@ MethodOptions evaluations(std::uint64_t count, unsigned threads = 2) {
 
 TEST(Annealing, FindsTheOptimumOfASmallGraph) {
   // Two independent chains of three ops of 2 s with expensive edges: one chain per device, 6 s.
-  const World world(graph_of({2, 2, 2, 2, 2, 2}, {{0, 1, 9}, {1, 2, 9}, {3, 4, 9}, {4, 5, 9}}), uniform_machine(2));
-  EXPECT_EQ(world.makespan(anneal(world.problem, evaluations(2000))), 6);
+  const Problem world(graph_of({2, 2, 2, 2, 2, 2}, {{0, 1, 9}, {1, 2, 9}, {3, 4, 9}, {4, 5, 9}}), uniform_machine(2));
+  EXPECT_EQ(test::makespan(world, test::run(anneal, world, evaluations(2000))), 6);
 }
 
 TEST(Annealing, UsesPrioritiesWhereTheDisciplineReadsThem) {
   // The example of ASimulator.WaitsForTheNextOpOnlyUnderOrdered, placed: only waiting gives 14.
   const Graph graph = graph_of({1, 4, 1, 10}, {{0, 2, 1}, {2, 3, 1}});
   const std::vector<Pin> pins = {{0, 0}, {1, 1}, {2, 1}, {3, 0}};
-  const World ordered(graph, uniform_machine(2), rules_of(Discipline::ordered), pins);
-  EXPECT_EQ(ordered.makespan(anneal(ordered.problem, evaluations(2000))), 14);
-  const World priority(graph, uniform_machine(2), rules_of(Discipline::priority), pins);
-  EXPECT_EQ(priority.makespan(anneal(priority.problem, evaluations(2000))), 16);
+  const Problem ordered(graph, uniform_machine(2), rules_of(Discipline::ordered), pins);
+  EXPECT_EQ(test::makespan(ordered, test::run(anneal, ordered, evaluations(2000))), 14);
+  const Problem priority(graph, uniform_machine(2), rules_of(Discipline::priority), pins);
+  EXPECT_EQ(test::makespan(priority, test::run(anneal, priority, evaluations(2000))), 16);
 }
 
 TEST(Annealing, GivesTheSameBytesAtAnyNumberOfThreads) {
@@ -43,10 +42,10 @@ TEST(Annealing, GivesTheSameBytesAtAnyNumberOfThreads) {
   options.ops = 60;
   const Graph graph = generate_chain_of_blocks(options);
   for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered}) {
-    const World world(graph, load_machine("v100x8"), rules_of(discipline));
+    const Problem world(graph, load_machine("v100x8"), rules_of(discipline));
     for (const std::uint64_t count : {20'000, 200'000}) {  // enough for one chain, for all
-      const Proposal one = anneal(world.problem, evaluations(count, 1));
-      const Proposal three = anneal(world.problem, evaluations(count, 3));
+      const Proposal one = test::run(anneal, world, evaluations(count, 1));
+      const Proposal three = test::run(anneal, world, evaluations(count, 3));
       EXPECT_EQ(one.placement, three.placement) << to_string(discipline);
       EXPECT_EQ(one.evaluations, three.evaluations);
     }
@@ -54,29 +53,30 @@ TEST(Annealing, GivesTheSameBytesAtAnyNumberOfThreads) {
 }
 
 TEST(Annealing, StaysCloseToItsNumberOfEvaluations) {
-  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
-  const Proposal proposal = anneal(world.problem, evaluations(10'000));
+  const Problem world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
+  const Proposal proposal = test::run(anneal, world, evaluations(10'000));
   EXPECT_LE(proposal.evaluations, 11'000u);
 }
 
 TEST(Annealing, IsNeverWorseThanItsStarts) {
-  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
+  const Problem world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
   Placement start;
   start.device_of_op = {2, 0, 2, 1, 2, 1, 2, 0, 1, 1};
-  const Seconds before = world.simulate(start).makespan;
-  EXPECT_LE(world.makespan(anneal_from(world.problem, evaluations(8), {start})), before);
+  const Seconds before = test::simulate(world, start).makespan;
+  ExactObjective objective(world);
+  EXPECT_LE(test::makespan(world, anneal_from(world, objective, evaluations(8), {start})), before);
   // Nor with more starts than it can look into, wherever the best of them stands.
   Placement bad = start;
   bad.device_of_op.assign(10, 1);
-  ASSERT_GT(world.simulate(bad).makespan, before);
-  EXPECT_LE(world.makespan(anneal_from(world.problem, evaluations(1), {bad, start, bad})), before);
+  ASSERT_GT(test::simulate(world, bad).makespan, before);
+  EXPECT_LE(test::makespan(world, anneal_from(world, objective, evaluations(1), {bad, start, bad})), before);
 }
 
 TEST(Annealing, StopsAtAKnownBound) {
-  const World world(graph_of({2, 2}, {}), uniform_machine(2));
+  const Problem world(graph_of({2, 2}, {}), uniform_machine(2));
   MethodOptions options = evaluations(Budget::kUnlimited);
   options.known_bound = 2;
-  EXPECT_EQ(world.makespan(anneal(world.problem, options)), 2);  // would never return otherwise
+  EXPECT_EQ(test::makespan(world, test::run(anneal, world, options)), 2);  // would never return otherwise
 }
 
 // Best known values of the published graphs (in 1e10 of the file's unit), met within 2 % by a bounded search.
@@ -94,10 +94,10 @@ TEST(Annealing, ComesCloseToTheBestKnownOnThePublishedGraphs) {
                                                 {"full_transformer_layer_261nodes", Discipline::fifo, 122.62},
                                                 {"transformer_block_215nodes", Discipline::ordered, 141.40},
                                                 {"transformer_block_215nodes", Discipline::priority, 148.28}}) {
-    const World world(read_graph((directory / (std::string(file) + ".txt")).string()).graph, uniform_machine(4),
-                      rules_of(discipline));
-    const Proposal proposal = anneal(world.problem, evaluations(1'500'000));
-    EXPECT_LE(world.makespan(proposal) / 1e10, 1.02 * value) << file << " " << to_string(discipline);
+    const Problem world(read_graph((directory / (std::string(file) + ".txt")).string()).graph, uniform_machine(4),
+                        rules_of(discipline));
+    const Proposal proposal = test::run(anneal, world, evaluations(1'500'000));
+    EXPECT_LE(test::makespan(world, proposal) / 1e10, 1.02 * value) << file << " " << to_string(discipline);
   }
 }
 

@@ -2,26 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
 
-using test::World;
-
 TEST(Enumerative, SpreadsShardsAndLeavesTheirConsumersWithThem) {
   // Four shards, two rounds of two: d0 d1 d0 d1. Each consumer reads the neighbour's output, so staying with
   // the input costs nothing and moving 10.
-  const World world(test::graph_of({1, 1, 1, 1, 2, 2, 2, 2}, {{1, 4, 10}, {0, 5, 10}, {3, 6, 10}, {2, 7, 10}}),
-                    test::machine_of({"a", "a"}));
-  EXPECT_EQ(enumerative(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{0, 1, 0, 1, 1, 0, 1, 0}));
+  const Problem world(test::graph_of({1, 1, 1, 1, 2, 2, 2, 2}, {{1, 4, 10}, {0, 5, 10}, {3, 6, 10}, {2, 7, 10}}),
+                      test::machine_of({"a", "a"}));
+  EXPECT_EQ(test::run(enumerative, world, {}).placement.device_of_op, (std::vector<DeviceId>{0, 1, 0, 1, 1, 0, 1, 0}));
 }
 
 TEST(Enumerative, FindsTheBestPermutationNotTheGreedyOne) {
   // Shards 2 and 3 of the second meta-op. 2 prefers d0 by a little (moving from it costs 1), 3 by much (10);
   // both are made of inputs on d0, so 2 must give way.
-  const World world(test::graph_of({1, 1, 2, 2}, {{0, 2, 1}, {0, 3, 10}}), test::machine_of({"a", "a"}));
-  const Placement placement = enumerative(world.problem, {}).placement;
+  const Problem world(test::graph_of({1, 1, 2, 2}, {{0, 2, 1}, {0, 3, 10}}), test::machine_of({"a", "a"}));
+  const Placement placement = test::run(enumerative, world, {}).placement;
   EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{0, 1, 1, 0}));
 }
 
@@ -37,8 +35,8 @@ TEST(Enumerative, CountsATensorThatIsAlreadyThereAsFree) {
   const TensorId shared = builder.add_tensor(0, 0, 4.0), other = builder.add_tensor(4, 0, 1.0);
   for (const OpId reader : {1, 2, 3}) builder.add_consumer(shared, reader);
   builder.add_consumer(other, 3);
-  const World world(std::move(builder).build(), test::machine_of({"a", "a"}));
-  const Placement placement = enumerative(world.problem, {}).placement;
+  const Problem world(std::move(builder).build(), test::machine_of({"a", "a"}));
+  const Placement placement = test::run(enumerative, world, {}).placement;
   EXPECT_EQ(placement.device_of_op[4], 1u);
   EXPECT_NE(placement.device_of_op[1], placement.device_of_op[2]);
   EXPECT_EQ(placement.device_of_op[3], 1u);
@@ -52,8 +50,8 @@ TEST(Enumerative, KeepsGroupsAndPins) {
     op.group = group;
     builder.add_op(std::move(op));
   }
-  const World world(std::move(builder).build(), test::machine_of({"a", "a", "a"}), {}, {{1, 2}, {3, 2}});
-  const Placement placement = enumerative(world.problem, {}).placement;
+  const Problem world(std::move(builder).build(), test::machine_of({"a", "a", "a"}), {}, {{1, 2}, {3, 2}});
+  const Placement placement = test::run(enumerative, world, {}).placement;
   EXPECT_EQ(placement.device_of_op[0], 2u);
   EXPECT_EQ(placement.device_of_op[1], 2u);
   EXPECT_EQ(placement.device_of_op[3], 2u);

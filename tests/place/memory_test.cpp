@@ -4,12 +4,10 @@
 
 #include "doppler/base/error.h"
 #include "doppler/place/list/simple_placements.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 Graph ops_with_parameters(const std::vector<Bytes>& parameters) {
   GraphBuilder builder("weights");
@@ -27,8 +25,8 @@ Graph three_pairs() { return test::graph_of({1, 1, 1, 1, 1, 1}, {{0, 3, 0, 10}, 
 
 TEST(AStaticMemory, AddsParametersAndTakesTheLargestWorkingSet) {
   // The ops of a chain 0 -> 1 -> 2 with tensors of 10 and 20 bytes hold 10, 30 and 20 bytes while they run.
-  const World world(test::graph_of({1, 1, 1}, {{0, 1, 0, 10}, {1, 2, 0, 20}}), test::machine_of({"a"}, 29));
-  StaticMemory memory(world.problem);
+  const Problem world(test::graph_of({1, 1, 1}, {{0, 1, 0, 10}, {1, 2, 0, 20}}), test::machine_of({"a"}, 29));
+  StaticMemory memory(world);
   EXPECT_TRUE(memory.fits(0, 0));
   EXPECT_EQ(memory.excess(1, 0), 1u);
   memory.add(0, 0);
@@ -42,27 +40,32 @@ TEST(AStaticMemory, KeepsTensorsThatNobodyReads) {
     op.explicit_times["*"] = 1;
     builder.add_tensor(builder.add_op(std::move(op)), 10);
   }
-  const World world(std::move(builder).build(), test::machine_of({"a"}, 19));
-  StaticMemory memory(world.problem);
+  const Problem world(std::move(builder).build(), test::machine_of({"a"}, 19));
+  StaticMemory memory(world);
   memory.add(0, 0);
   EXPECT_EQ(memory.excess(1, 0), 1u);  // 10 + 10 > 19
 }
 
+Proposal fit(const Problem& problem, Proposal proposal) {
+  ExactObjective objective(problem);
+  return fit_in_memory(objective, std::move(proposal));
+}
+
 TEST(ARepair, LeavesAPlacementAloneThatFits) {
-  const World world(three_pairs(), test::machine_of({"a", "a"}, 30));
-  const Placement all_on_one = one_device(world.problem, 0);
-  const Proposal proposal = fit_in_memory(world.problem, {all_on_one});
+  const Problem world(three_pairs(), test::machine_of({"a", "a"}, 30));
+  const Placement all_on_one = one_device(world, 0);
+  const Proposal proposal = fit(world, {all_on_one});
   EXPECT_EQ(proposal.placement, all_on_one);
   EXPECT_EQ(proposal.evaluations, 1u);
 }
 
 TEST(ARepair, MovesUnitsOffADeviceWhoseLiveTensorsOverflow) {
   // First come first served runs the three producers before any consumer, so 30 bytes wait; 25 are there.
-  const World world(three_pairs(), test::machine_of({"a", "a"}, 25));
-  const Placement all_on_one = one_device(world.problem, 0);
-  ASSERT_FALSE(world.simulate(all_on_one).feasible());
-  const Proposal proposal = fit_in_memory(world.problem, {all_on_one});
-  EXPECT_TRUE(world.simulate(proposal.placement).feasible());
+  const Problem world(three_pairs(), test::machine_of({"a", "a"}, 25));
+  const Placement all_on_one = one_device(world, 0);
+  ASSERT_FALSE(test::simulate(world, all_on_one).feasible());
+  const Proposal proposal = fit(world, {all_on_one});
+  EXPECT_TRUE(test::simulate(world, proposal.placement).feasible());
   for (OpId op = 0; op < 6; ++op)
     EXPECT_EQ(proposal.placement.cause_of_op[op],
               proposal.placement.device_of_op[op] == 0 ? Cause::chosen : Cause::memory);
@@ -78,16 +81,16 @@ TEST(ARepair, MovesWholeColocationUnits) {
     builder.add_op(std::move(op));
   }
   // 40 bytes on one device of 20: the unit {0, 1} makes up for the excess of 20 exactly.
-  const World world(std::move(builder).build(), test::machine_of({"a", "a"}, 20));
-  const Proposal proposal = fit_in_memory(world.problem, {one_device(world.problem, 0)});
+  const Problem world(std::move(builder).build(), test::machine_of({"a", "a"}, 20));
+  const Proposal proposal = fit(world, {one_device(world, 0)});
   EXPECT_EQ(proposal.placement.device_of_op, (std::vector<DeviceId>{1, 1, 0, 0}));
   EXPECT_EQ(proposal.placement.cause_of_op[1], Cause::colocated);
 }
 
 TEST(ARepair, NamesTheOpTheDeviceTheNeedAndTheCapacityIfAnOpIsTooLarge) {
-  const World world(ops_with_parameters({10, 100}), test::machine_of({"a", "a"}, 50));
+  const Problem world(ops_with_parameters({10, 100}), test::machine_of({"a", "a"}, 50));
   try {
-    fit_in_memory(world.problem, {one_device(world.problem, 0)});
+    fit(world, {one_device(world, 0)});
     FAIL();
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),
@@ -97,9 +100,9 @@ TEST(ARepair, NamesTheOpTheDeviceTheNeedAndTheCapacityIfAnOpIsTooLarge) {
 }
 
 TEST(ARepair, SaysSoIfItFoundNothingThatFits) {
-  const World world(ops_with_parameters({30, 30, 30}), test::machine_of({"a", "a"}, 50));
+  const Problem world(ops_with_parameters({30, 30, 30}), test::machine_of({"a", "a"}, 50));
   try {
-    fit_in_memory(world.problem, {one_device(world.problem, 0)});
+    fit(world, {one_device(world, 0)});
     FAIL();
   } catch (const InfeasibleError& error) {
     // Two of three in 50 bytes: whatever is moved, 60 remain somewhere.

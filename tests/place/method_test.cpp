@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/error.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 TEST(TheMethodTable, HasUniqueNamesAndFindsThem) {
   std::set<std::string_view> names;
@@ -33,10 +31,11 @@ TEST(TheMethodTable, ListsItsNamesWhenAskedForAnother) {
 
 TEST(AResult, CarriesValueBoundAndGap) {
   // Two ops of 3 on two devices: 3. Against a bound of 2 the gap is 50 %.
-  const World world(test::graph_of({3, 3}, {}), test::machine_of({"a", "a"}));
+  const Problem world(test::graph_of({3, 3}, {}), test::machine_of({"a", "a"}));
   LowerBound bound;
   bound.value = 2;
-  const Result result = place(world.problem, method_by_name("heft"), {}, bound);
+  ExactObjective objective(world);
+  const Result result = place(objective, method_by_name("heft"), {}, bound);
   EXPECT_EQ(result.method, "heft");
   EXPECT_EQ(result.winner, "heft");
   EXPECT_EQ(result.makespan, 3);
@@ -44,7 +43,7 @@ TEST(AResult, CarriesValueBoundAndGap) {
   EXPECT_TRUE(result.feasible);
   EXPECT_FALSE(result.optimal);
   bound.value = 3;
-  EXPECT_TRUE(place(world.problem, method_by_name("heft"), {}, bound).optimal);
+  EXPECT_TRUE(place(objective, method_by_name("heft"), {}, bound).optimal);
 }
 
 }  // namespace

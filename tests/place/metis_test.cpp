@@ -4,12 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 // Two chains of 8 ops with dear tensors, and one cheap edge between them.
 Graph two_chains() {
@@ -21,20 +19,20 @@ Graph two_chains() {
 }
 
 TEST(Metis, CutsWhereLittleIsMoved) {
-  const World world(two_chains(), test::machine_of({"a", "a"}));
-  const Proposal proposal = metis(world.problem, {});
+  const Problem world(two_chains(), test::machine_of({"a", "a"}));
+  const Proposal proposal = test::run(metis, world, {});
   for (OpId op = 0; op < 16; ++op)
     EXPECT_EQ(proposal.placement.device_of_op[op], proposal.placement.device_of_op[op < 8 ? 0 : 8]);
   EXPECT_NE(proposal.placement.device_of_op[0], proposal.placement.device_of_op[8]);
   EXPECT_EQ(proposal.placement.cause_of_op[0], Cause::partition);
   EXPECT_EQ(proposal.evaluations, 50u);
-  EXPECT_EQ(world.makespan(proposal),
+  EXPECT_EQ(test::makespan(world, proposal),
             9);  // op 12 is the fifth of its chain and gets op 3's output at 5, not at 4
 }
 
 TEST(Metis, KeepsPinnedOpsAndFollowsThem) {
-  const World world(two_chains(), test::machine_of({"a", "a"}), {}, {{0, 1}, {15, 0}});
-  const Placement placement = metis(world.problem, {}).placement;
+  const Problem world(two_chains(), test::machine_of({"a", "a"}), {}, {{0, 1}, {15, 0}});
+  const Placement placement = test::run(metis, world, {}).placement;
   for (OpId op = 0; op < 16; ++op) EXPECT_EQ(placement.device_of_op[op], op < 8 ? 1u : 0u);
   EXPECT_EQ(placement.cause_of_op[0], Cause::pinned);
 }
@@ -46,9 +44,9 @@ TEST(Metis, GivesAFastDeviceMore) {
     op.explicit_times = {{"fast", 1}, {"slow", 2}};
     builder.add_op(std::move(op));
   }
-  const World world(std::move(builder).build(), test::machine_of({"slow", "fast"}));
+  const Problem world(std::move(builder).build(), test::machine_of({"slow", "fast"}));
   // 8 ops at 1 and 4 ops at 2.
-  EXPECT_EQ(world.makespan(metis(world.problem, {})), 8);
+  EXPECT_EQ(test::makespan(world, test::run(metis, world, {})), 8);
 }
 
 TEST(Metis, BalancesMemoryToo) {
@@ -60,8 +58,8 @@ TEST(Metis, BalancesMemoryToo) {
     op.parameter_bytes = i < 8 ? 10 : 0;
     builder.add_op(std::move(op));
   }
-  const World world(std::move(builder).build(), test::machine_of({"a", "a"}, 50));
-  EXPECT_TRUE(world.simulate(metis(world.problem, {}).placement).feasible());
+  const Problem world(std::move(builder).build(), test::machine_of({"a", "a"}, 50));
+  EXPECT_TRUE(test::simulate(world, test::run(metis, world, {}).placement).feasible());
 }
 
 // METIS prints to standard output when it is asked for parts that cannot be; placements go there too.
@@ -77,8 +75,8 @@ TEST(Metis, IsQuietOnGraphsThatAreHardToDivide) {
       std::vector<test::Edge> chain;
       for (OpId op = 1; op < times.size(); ++op) chain.push_back({op - 1, op, 1e12});
       for (const auto& edges : {chain, std::vector<test::Edge>{}}) {
-        const World world(test::graph_of(times, edges), test::machine_of(types));
-        verify(world.problem, metis(world.problem, {}).placement);
+        const Problem world(test::graph_of(times, edges), test::machine_of(types));
+        verify(world, test::run(metis, world, {}).placement);
       }
     }
   }

@@ -7,12 +7,10 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/formats/read_graph.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 MethodOptions evaluations(std::uint64_t count) {
   MethodOptions options;
@@ -21,10 +19,10 @@ MethodOptions evaluations(std::uint64_t count) {
 }
 
 TEST(APortfolio, NamesItsWinner) {
-  const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
-  const Proposal proposal = portfolio(world.problem, evaluations(20'000));
+  const Problem world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
+  const Proposal proposal = test::run(portfolio, world, evaluations(20'000));
   EXPECT_EQ(method_by_name(proposal.winner).name, proposal.winner);
-  EXPECT_LE(world.makespan(proposal), 80);  // HEFT's makespan in the paper
+  EXPECT_LE(test::makespan(world, proposal), 80);  // HEFT's makespan in the paper
 }
 
 // Do no harm: on graphs where one device is optimal, and on every other, never worse than the cheap methods.
@@ -36,12 +34,12 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
     if (entry.path().extension() != ".json") continue;
     ++instances;
     for (const char* machine : {"uniform:4", "uniform:14:2GiB"}) {
-      const World world(read_graph(entry.path().string()).graph, load_machine(machine));
-      const Seconds best = world.makespan(portfolio(world.problem, evaluations(4000)));
+      const Problem world(read_graph(entry.path().string()).graph, load_machine(machine));
+      const Seconds best = test::makespan(world, test::run(portfolio, world, evaluations(4000)));
       for (const char* name : {"single", "heft", "etf", "metis"}) {
         try {
-          const Proposal proposal = method_by_name(name).run(world.problem, evaluations(4000));
-          EXPECT_LE(best, world.makespan(proposal)) << entry.path() << " on " << machine << " against " << name;
+          const Proposal proposal = test::run(method_by_name(name).run, world, evaluations(4000));
+          EXPECT_LE(best, test::makespan(world, proposal)) << entry.path() << " on " << machine << " against " << name;
         } catch (const InfeasibleError&) {  // nothing to be worse than
         }
       }
@@ -74,8 +72,7 @@ TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
   const Machine varying("varying", {exact.device(0), exact.device(1), exact.device(2), exact.device(3)},
                         std::vector<Link>(16), Links::free, 0.1);
   const auto chosen = [&](const Machine& machine) {
-    const Costs costs(graph, machine);
-    return portfolio(Problem(costs, {}), evaluations(4000)).placement.device_of_op[5];
+    return test::run(portfolio, Problem(graph, machine), evaluations(4000)).placement.device_of_op[5];
   };
   EXPECT_EQ(chosen(exact), 1u);
   EXPECT_EQ(chosen(varying), 0u);

@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "doppler/graph/generate.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
 
 using test::rules_of;
-using test::World;
 
 Graph blocks() {
   ChainOfBlocksOptions options;
@@ -32,16 +31,16 @@ Placement all_on_first(const Problem& problem) {
 }
 
 TEST(ASearchState, KeepsATopologicalOrderAndUndoesEveryMove) {
-  const World world(blocks(), load_machine("p100x4"), rules_of(Discipline::ordered), {{5, 2}});
-  SearchState state(world.problem, true);
-  state.assign(all_on_first(world.problem));
+  const Problem world(blocks(), load_machine("p100x4"), rules_of(Discipline::ordered), {{5, 2}});
+  SearchState state(world, true);
+  state.assign(all_on_first(world));
   Rng rng(1);
   int moves = 0, reordered = 0;
   for (int step = 0; step < 5000; ++step) {
     const std::vector<DeviceId> devices(state.device_of_op().begin(), state.device_of_op().end());
     const std::vector<OpId> order(state.order().begin(), state.order().end());
     const bool moved = state.move(rng);
-    ASSERT_TRUE(is_topological(world.graph, state.rank()));
+    ASSERT_TRUE(is_topological(world.graph(), state.rank()));
     ASSERT_EQ(state.device_of_op()[5], 2u) << "a pinned op moved";
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       ASSERT_EQ(state.rank()[state.order()[i]], i);
@@ -70,8 +69,8 @@ TEST(ASearchState, MovesUnitsAsAWholeAndWithinParameterMemory) {
     op.group = std::to_string(i % 3);
     builder.add_op(op);
   }
-  const World world(std::move(builder).build(), test::machine_of({"gpu", "gpu", "gpu"}, 40));
-  SearchState state(world.problem, false);
+  const Problem world(std::move(builder).build(), test::machine_of({"gpu", "gpu", "gpu"}, 40));
+  SearchState state(world, false);
   Placement start;
   start.device_of_op = {0, 1, 2, 0, 1, 2};
   state.assign(start);
@@ -90,9 +89,9 @@ TEST(ASearchState, MovesUnitsAsAWholeAndWithinParameterMemory) {
 }
 
 TEST(ASearchState, MovesOpsInFocusMoreOften) {
-  const World world(blocks(), load_machine("p100x4"));
-  SearchState state(world.problem, false);
-  state.assign(all_on_first(world.problem));
+  const Problem world(blocks(), load_machine("p100x4"));
+  SearchState state(world, false);
+  state.assign(all_on_first(world));
   const std::vector<OpId> focus = {3, 70};
   const auto moved_of = [&](OpId op) {
     Rng rng(4);
@@ -113,16 +112,16 @@ TEST(ASearchState, MovesOpsInFocusMoreOften) {
 }
 
 TEST(ASearchState, MakesAnyOrderTopological) {
-  const World world(blocks(), load_machine("p100x4"));
-  SearchState state(world.problem, true);
-  Placement placement = all_on_first(world.problem);
+  const Problem world(blocks(), load_machine("p100x4"));
+  SearchState state(world, true);
+  Placement placement = all_on_first(world);
   std::vector<double> keys;
   Rng rng(3);
-  for (OpId op = 0; op < world.graph.op_count(); ++op) keys.push_back(rng.uniform());
+  for (OpId op = 0; op < world.graph().op_count(); ++op) keys.push_back(rng.uniform());
   placement.priority = ranks_of(keys);
-  ASSERT_FALSE(is_topological(world.graph, placement.priority));
+  ASSERT_FALSE(is_topological(world.graph(), placement.priority));
   state.assign(placement);
-  EXPECT_TRUE(is_topological(world.graph, state.rank()));
+  EXPECT_TRUE(is_topological(world.graph(), state.rank()));
 }
 
 }  // namespace

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
-
-using test::World;
 
 Graph two_ops_slow_and_fast(Bytes parameters = 0) {
   GraphBuilder builder("two");
@@ -21,16 +19,16 @@ Graph two_ops_slow_and_fast(Bytes parameters = 0) {
 }
 
 TEST(Single, TakesTheFasterDevice) {
-  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
-  const Proposal proposal = single(world.problem, {});
+  const Problem world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
+  const Proposal proposal = test::run(single, world, {});
   EXPECT_EQ(proposal.placement.device_of_op, (std::vector<DeviceId>{1, 1}));
   EXPECT_EQ(proposal.evaluations, 2u);
-  EXPECT_EQ(world.makespan(proposal), 2);
+  EXPECT_EQ(test::makespan(world, proposal), 2);
 }
 
 TEST(Single, LeavesPinnedOpsWhereTheyAre) {
-  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}});
-  const Placement placement = single(world.problem, {}).placement;
+  const Problem world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}});
+  const Placement placement = test::run(single, world, {}).placement;
   EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{0, 1}));
   EXPECT_EQ(placement.cause_of_op, (std::vector<Cause>{Cause::pinned, Cause::chosen}));
 }
@@ -40,15 +38,15 @@ TEST(Single, TakesTheSlowerDeviceIfTheFasterIsTooSmall) {
   slow.name = slow.type = "slow";
   fast.name = fast.type = "fast";
   fast.memory = 15;  // two ops have 20 bytes
-  const World world(two_ops_slow_and_fast(10), Machine("m", {slow, fast}, std::vector<Link>(4)));
-  EXPECT_EQ(single(world.problem, {}).placement.device_of_op, (std::vector<DeviceId>{0, 0}));
+  const Problem world(two_ops_slow_and_fast(10), Machine("m", {slow, fast}, std::vector<Link>(4)));
+  EXPECT_EQ(test::run(single, world, {}).placement.device_of_op, (std::vector<DeviceId>{0, 0}));
 }
 
 TEST(Single, AnswersWithoutABudget) {
-  const World world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
+  const Problem world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}));
   MethodOptions options;
   options.budget = Budget::for_time(0);
-  EXPECT_EQ(single(world.problem, options).evaluations, 1u);
+  EXPECT_EQ(test::run(single, world, options).evaluations, 1u);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(AnOutcome, OfAPlacementCarriesThePlacementAsItsFile) {
   EXPECT_EQ(result.at("method"), "heft");
   EXPECT_EQ(result.at("seconds"), 0.1);
   EXPECT_EQ(result.at("single_device_makespan"), 5.0);
-  EXPECT_EQ(parse_placement("test", result.at("placement").dump(), 2, 2), placement);
+  EXPECT_EQ(parse_placement("test", result.at("placement").dump()).placement, placement);
 }
 
 TEST(AComparison, SaysWhyAMethodFoundNothing) {

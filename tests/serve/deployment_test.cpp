@@ -10,7 +10,7 @@
 #include "doppler/graph/generate.h"
 #include "doppler/place/list/heft.h"
 #include "doppler/place/search/anneal.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
@@ -43,13 +43,13 @@ class HiddenSystem {
       : world(served_graph(), machine_with(0, slowdown)), noise_(noise), rng_(seed) {}
 
   Timeline run(const Placement& placement) {
-    Timeline timeline = world.simulate(placement);
+    Timeline timeline = test::simulate(world, placement);
     for (Timeline::Execution& op : timeline.executions) op.end = op.start + (op.end - op.start) * factor();
     timeline.makespan *= factor();
     return timeline;
   }
 
-  test::World world;
+  Problem world;
 
  private:
   double factor() { return std::exp(noise_ * rng_.normal()); }
@@ -64,7 +64,8 @@ MethodOptions evaluations(std::uint64_t count) {
 }
 
 Placement good_placement(const Problem& problem) {
-  return anneal_from(problem, evaluations(20'000), {heft(problem, {}).placement}).placement;
+  ExactObjective objective(problem);
+  return anneal_from(problem, objective, evaluations(20'000), {heft(problem, objective, {}).placement}).placement;
 }
 
 DeploymentOptions quick(std::uint64_t seed) {
@@ -92,15 +93,15 @@ std::vector<Seconds> serve(Deployment& deployment, HiddenSystem& system, int run
 
 TEST(ADeployment, AdaptsToADeviceThatBecomesTwiceAsSlow) {
   HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
-  const Placement start = good_placement(before.world.problem);
-  Deployment deployment(before.world.problem, start, quick(0));
+  const Placement start = good_placement(before.world);
+  Deployment deployment(before.world, start, quick(0));
   serve(deployment, before, 100);
   EXPECT_EQ(count(deployment, Kind::drift), 0U);
   serve(deployment, after, 100);
 
-  const Seconds unadapted = after.world.makespan({start});
-  const Seconds adapted = after.world.makespan({deployment.incumbent()});
-  const Seconds possible = after.world.makespan({good_placement(after.world.problem)});
+  const Seconds unadapted = test::makespan(after.world, {start});
+  const Seconds adapted = test::makespan(after.world, {deployment.incumbent()});
+  const Seconds possible = test::makespan(after.world, {good_placement(after.world)});
   EXPECT_GE(count(deployment, Kind::drift), 1U);
   EXPECT_GE(deployment.changes(), 1U);
   EXPECT_LT(adapted, 0.9 * unadapted) << "possible " << possible;
@@ -112,7 +113,7 @@ TEST(ADeployment, AdaptsToADeviceThatBecomesTwiceAsSlow) {
 
 TEST(ADeployment, NoticesADriftWithinAFewRuns) {
   HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
-  Deployment deployment(before.world.problem, good_placement(before.world.problem), quick(0));
+  Deployment deployment(before.world, good_placement(before.world), quick(0));
   serve(deployment, before, 50);
   serve(deployment, after, 5);  // three of the last five runs are enough for their median
   EXPECT_EQ(count(deployment, Kind::drift), 1U);
@@ -120,20 +121,20 @@ TEST(ADeployment, NoticesADriftWithinAFewRuns) {
 
 TEST(ADeployment, ComesBackToADeviceThatRecovers) {
   HiddenSystem healthy(1, 0.02, 1), slow(4, 0.02, 2);
-  const Placement start = good_placement(healthy.world.problem);
-  Deployment deployment(healthy.world.problem, start, quick(0));
+  const Placement start = good_placement(healthy.world);
+  Deployment deployment(healthy.world, start, quick(0));
   serve(deployment, healthy, 40);
   serve(deployment, slow, 100);
-  const Seconds avoiding = healthy.world.makespan({deployment.incumbent()});
+  const Seconds avoiding = test::makespan(healthy.world, {deployment.incumbent()});
   serve(deployment, healthy, 400);
-  EXPECT_LT(healthy.world.makespan({deployment.incumbent()}), 0.95 * avoiding);
+  EXPECT_LT(test::makespan(healthy.world, {deployment.incumbent()}), 0.95 * avoiding);
 }
 
 TEST(ADeployment, ExploresNoMoreThanItsShare) {
   // A poor incumbent, so that there is always something to try.
   HiddenSystem system(1, 0.02, 1);
   const Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
-  Deployment deployment(system.world.problem, poor, quick(0));
+  Deployment deployment(system.world, poor, quick(0));
   for (int i = 0; i < 300; ++i) {
     serve(deployment, system, 1);
     const double bursts = static_cast<double>(count(deployment, Kind::drift));
@@ -148,7 +149,7 @@ TEST(ADeployment, ServesOnlyTheIncumbentIfItMayNotExplore) {
   HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
   DeploymentOptions options = quick(0);
   options.explore_share = 0;
-  Deployment deployment(before.world.problem, good_placement(before.world.problem), options);
+  Deployment deployment(before.world, good_placement(before.world), options);
   serve(deployment, before, 50);
   serve(deployment, after, 50);
   EXPECT_EQ(deployment.explored(), 0U);
@@ -159,7 +160,7 @@ TEST(ADeployment, DropsAChallengerAfterOneRunThatIsTooSlow) {
   // A system that punishes whatever is not the first incumbent.
   HiddenSystem system(1, 0.01, 1);
   const Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
-  Deployment deployment(system.world.problem, poor, quick(0));
+  Deployment deployment(system.world, poor, quick(0));
   std::size_t challengers = 0;
   for (int i = 0; i < 300; ++i) {
     Timeline timeline = system.run(deployment.next());
@@ -184,7 +185,7 @@ TEST(ADeployment, SeldomChangesForNoise) {
     HiddenSystem system(1, 0.02, 1);
     DeploymentOptions options = quick(static_cast<std::uint64_t>(seed));
     options.search_evaluations = 100;
-    Deployment deployment(system.world.problem, poor, options);
+    Deployment deployment(system.world, poor, options);
     Rng rng(static_cast<std::uint64_t>(seed));
     for (int i = 0; i < 300; ++i) {
       Timeline timeline = system.run(deployment.next());
@@ -203,7 +204,7 @@ TEST(ADeployment, SeldomChangesForNoise) {
 TEST(ADeployment, MakesTheSameDecisionsForTheSameSeedAndMeasurements) {
   const auto decisions = [] {
     HiddenSystem before(1, 0.02, 1), after(2, 0.02, 2);
-    Deployment deployment(before.world.problem, good_placement(before.world.problem), quick(3));
+    Deployment deployment(before.world, good_placement(before.world), quick(3));
     serve(deployment, before, 40);
     serve(deployment, after, 60);
     std::vector<std::string> texts;
@@ -217,11 +218,11 @@ TEST(ADeployment, MakesTheSameDecisionsForTheSameSeedAndMeasurements) {
 
 TEST(ADeployment, KeepsPinsInItsChallengers) {
   const Machine machine = machine_with(0, 1);
-  test::World model(served_graph(), machine, {}, {{7, 3}});
+  Problem model(served_graph(), machine, {}, {{7, 3}});
   Placement poor{std::vector<DeviceId>(60, 0), {}, {}};
   poor.device_of_op[7] = 3;
   HiddenSystem system(1, 0.02, 1);
-  Deployment deployment(model.problem, poor, quick(0));
+  Deployment deployment(model, poor, quick(0));
   serve(deployment, system, 200);
   EXPECT_GE(deployment.changes(), 1U);
   EXPECT_EQ(deployment.incumbent().device_of_op[7], 3U);
@@ -230,8 +231,8 @@ TEST(ADeployment, KeepsPinsInItsChallengers) {
 TEST(DeviceRatiosTest, AreWeightedMediansOfMeasuredOverModelled) {
   // Device 0: ops of 1, 1 and 8 that took 3, 3 and 16: ratios 3, 3, 2; by weight the 8 decides. Device 1 is unused: as
   // the others.
-  test::World world(test::graph_of({1, 1, 8}, {}), test::machine_of({"any", "any"}));
-  DeviceRatios ratios(world.problem);
+  Problem world(test::graph_of({1, 1, 8}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world);
   EXPECT_EQ(ratios.ratio(0), 1);
   Timeline timeline;
   timeline.executions = {{0, 0, 0, 0, 0, 3}, {1, 0, 0, 3, 3, 6}, {2, 0, 0, 6, 6, 22}};
@@ -243,8 +244,8 @@ TEST(DeviceRatiosTest, AreWeightedMediansOfMeasuredOverModelled) {
 }
 
 TEST(DeviceRatiosTest, CallItADriftWhenMostOfTheLastFiveRunsDiffer) {
-  test::World world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
-  DeviceRatios ratios(world.problem);
+  Problem world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world);
   const auto run = [&](Seconds time) {
     Timeline timeline;
     timeline.executions = {{0, 0, 0, 0, 0, time}};
@@ -264,8 +265,8 @@ TEST(DeviceRatiosTest, CallItADriftWhenMostOfTheLastFiveRunsDiffer) {
 TEST(DeviceRatiosTest, CallNothingADriftThatIsUsual) {
   // Alternates between 0.8 and 1.25: medians of five are at the one or the other, log(1.25) = 0.22 from the average,
   // which is more than log(1.15) but less than twice the usual 0.22.
-  test::World world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
-  DeviceRatios ratios(world.problem);
+  Problem world(test::graph_of({1}, {}), test::machine_of({"any", "any"}));
+  DeviceRatios ratios(world);
   for (int i = 0; i < 60; ++i) {
     Timeline timeline;
     timeline.executions = {{0, 0, 0, 0, 0, i % 2 == 0 ? 0.8 : 1.25}};

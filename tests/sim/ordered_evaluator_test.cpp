@@ -4,13 +4,12 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/sim/simulator.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
 
 using test::rules_of;
-using test::World;
 
 // Ops with random integer times (some 0), each reading a few earlier ones: every order by id is topological.
 Graph random_graph(OpId ops, Rng& rng) {
@@ -28,22 +27,22 @@ Graph random_graph(OpId ops, Rng& rng) {
 // order.
 class ALocalSearch {
  public:
-  ALocalSearch(const World& world, Rng& rng) : world_(world), rng_(rng) {
-    for (OpId op = 0; op < world.graph.op_count(); ++op) {
-      device_of_op.push_back(rng.below(world.machine.device_count()));
+  ALocalSearch(const Problem& world, Rng& rng) : world_(world), rng_(rng) {
+    for (OpId op = 0; op < world.graph().op_count(); ++op) {
+      device_of_op.push_back(rng.below(world.machine().device_count()));
       order.push_back(op);
     }
     rank = ranks_from_order(order);
   }
   void change() {
-    first = world_.graph.op_count();
+    first = world_.graph().op_count();
     last = 0;
     for (std::uint32_t count = rng_.below(3); count > 0; --count) {
-      const OpId op = rng_.below(world_.graph.op_count());
-      device_of_op[op] = rng_.below(world_.machine.device_count());
+      const OpId op = rng_.below(world_.graph().op_count());
+      device_of_op[op] = rng_.below(world_.machine().device_count());
       touch(rank[op]);
     }
-    const std::uint32_t position = rng_.below(world_.graph.op_count() - 1);
+    const std::uint32_t position = rng_.below(world_.graph().op_count() - 1);
     if (!reads(order[position + 1], order[position])) {
       std::swap(order[position], order[position + 1]);
       rank = ranks_from_order(order);
@@ -64,17 +63,17 @@ class ALocalSearch {
     last = std::max(last, position);
   }
   bool reads(OpId consumer, OpId producer) const {
-    for (const TensorId tensor : world_.graph.inputs(consumer))
-      if (world_.graph.producer(tensor) == producer) return true;
+    for (const TensorId tensor : world_.graph().inputs(consumer))
+      if (world_.graph().producer(tensor) == producer) return true;
     return false;
   }
-  const World& world_;
+  const Problem& world_;
   Rng& rng_;
 };
 
-void expect_equal_to_the_simulator(const World& world, Rng& rng) {
-  Simulator simulator(world.problem);
-  OrderedEvaluator evaluator(world.problem);
+void expect_equal_to_the_simulator(const Problem& world, Rng& rng) {
+  Simulator simulator(world);
+  OrderedEvaluator evaluator(world);
   ALocalSearch search(world, rng);
   Seconds current = evaluator.reset(search.device_of_op, search.order, search.rank);
   ASSERT_EQ(current, simulator.makespan(search.device_of_op, search.rank));
@@ -105,7 +104,7 @@ void expect_equal_to_the_simulator(const World& world, Rng& rng) {
 TEST(AnOrderedEvaluator, AgreesWithTheSimulatorAfterEveryChange) {
   Rng rng(1);
   for (const OpId ops : {5u, 40u, 150u}) {
-    const World uniform(random_graph(ops, rng), uniform_machine(3), rules_of(Discipline::ordered));
+    const Problem uniform(random_graph(ops, rng), uniform_machine(3), rules_of(Discipline::ordered));
     expect_equal_to_the_simulator(uniform, rng);
   }
 }
@@ -116,8 +115,8 @@ TEST(AnOrderedEvaluator, AgreesWithTheSimulatorOnUnequalLinks) {
   for (std::size_t i = 0; i < 3; ++i) devices[i].name = "d" + std::to_string(i), devices[i].type = "gpu";
   std::vector<Link> links(9);
   links[1].cost_factor = 2;  // from the first to the second
-  const World world(random_graph(60, rng), Machine("unequal", devices, links), rules_of(Discipline::ordered));
-  ASSERT_EQ(world.costs.link_classes(), 2u);
+  const Problem world(random_graph(60, rng), Machine("unequal", devices, links), rules_of(Discipline::ordered));
+  ASSERT_EQ(world.costs().link_classes(), 2u);
   expect_equal_to_the_simulator(world, rng);
 }
 
@@ -125,11 +124,10 @@ TEST(AnOrderedEvaluator, SupportsOnlyWhatItComputes) {
   Rng rng(3);
   const Graph graph = random_graph(5, rng);
   const Machine machine = uniform_machine(2);
-  const Costs costs(graph, machine);
   Rules rules;
-  EXPECT_TRUE(OrderedEvaluator::supports(Problem(costs, rules)));
+  EXPECT_TRUE(OrderedEvaluator::supports(Problem(graph, machine, rules)));
   rules.links = Links::channels;
-  EXPECT_FALSE(OrderedEvaluator::supports(Problem(costs, rules)));
+  EXPECT_FALSE(OrderedEvaluator::supports(Problem(graph, machine, rules)));
 }
 
 }  // namespace

@@ -39,14 +39,12 @@ class ThePublishedSimulator : public testing::TestWithParam<Golden> {
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
     graph_.emplace(read_graph(path.string()).graph);
     machine_.emplace(uniform_machine(GetParam().devices));
-    costs_.emplace(*graph_, *machine_);
     Rules rules;
     rules.ties = Ties::published;
-    problem_.emplace(*costs_, rules);
+    problem_.emplace(*graph_, *machine_, rules);
   }
   std::optional<Graph> graph_;
   std::optional<Machine> machine_;
-  std::optional<Costs> costs_;
   std::optional<Problem> problem_;
 };
 
@@ -75,8 +73,7 @@ TEST(TheDefaultTieRule, DiffersFromThePublishedOneAsDocumented) {
     if (!std::filesystem::exists(vectors_path)) GTEST_SKIP() << vectors_path << " is absent";
     const Graph graph = read_graph(graph_path.string()).graph;
     const Machine machine = uniform_machine(golden.devices);
-    const Costs costs(graph, machine);
-    const Problem problem(costs, {});
+    const Problem problem(graph, machine);
     Simulator simulator(problem);
     const nlohmann::json vectors = nlohmann::json::parse(std::ifstream(vectors_path));
     for (const auto& test_case : vectors["cases"]) {
@@ -101,10 +98,11 @@ TEST_P(ThePublishedSimulator, GivesThePublishedGoldenValues) {
   Simulator simulator(*problem_);
   EXPECT_NEAR(simulator.makespan(one) / kUnit, GetParam().one_device, kPrinted);
   EXPECT_NEAR(simulator.makespan(round_robin) / kUnit, GetParam().round_robin_published, kPrinted);
-  EXPECT_NEAR(levels(*graph_, costs_->fastest_times(), {}).longest / kUnit, GetParam().critical_path, kPrintedPath);
+  EXPECT_NEAR(levels(*graph_, problem_->costs().fastest_times(), {}).longest / kUnit, GetParam().critical_path,
+              kPrintedPath);
   // The one-device value is the sum of the costs, to the last integer.
   Seconds work = 0;
-  for (OpId op = 0; op < n; ++op) work += costs_->op_time(op, 0);
+  for (OpId op = 0; op < n; ++op) work += problem_->costs().op_time(op, 0);
   EXPECT_EQ(simulator.makespan(one), work);
 }
 

@@ -8,8 +8,8 @@
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/sim/memory.h"
-#include "tests/place/world.h"
 #include "tests/sim/allocation_count.h"
+#include "tests/support/problems.h"
 
 namespace doppler {
 namespace {
@@ -18,7 +18,6 @@ using test::Edge;
 using test::graph_of;
 using test::machine_of;
 using test::rules_of;
-using test::World;
 
 Placement on(std::vector<DeviceId> devices, std::vector<std::uint32_t> priority = {}) {
   Placement placement;
@@ -35,24 +34,24 @@ const Timeline::Execution& run_of(const Timeline& timeline, OpId op) {
 
 TEST(ASimulator, RunsOpsOfOneDeviceOneAfterAnother) {
   // 3 + 4 + 5 on one device, whatever the order.
-  const World world(graph_of({3, 4, 5}, {}), uniform_machine(2));
-  EXPECT_EQ(world.simulate(on({0, 0, 0})).makespan, 12);
+  const Problem world(graph_of({3, 4, 5}, {}), uniform_machine(2));
+  EXPECT_EQ(test::simulate(world, on({0, 0, 0})).makespan, 12);
   // 3 and 5 on the first, 4 beside them on the second.
-  EXPECT_EQ(world.simulate(on({0, 1, 0})).makespan, 8);
+  EXPECT_EQ(test::simulate(world, on({0, 1, 0})).makespan, 8);
 }
 
 TEST(ASimulator, OverlapsCopyWithCompute) {
   // Op 0 (1 s) sends to op 2 (1 s) on device 1 for 4 s; meanwhile op 1 keeps device 1 busy for 5 s.
   // 2 arrives at 1 + 4 = 5, device 1 is free at 5: makespan 6. Without overlap it would be 11.
-  const World world(graph_of({1, 5, 1}, {{0, 2, 4}}), uniform_machine(2));
-  EXPECT_EQ(world.simulate(on({0, 1, 1})).makespan, 6);
+  const Problem world(graph_of({1, 5, 1}, {{0, 2, 4}}), uniform_machine(2));
+  EXPECT_EQ(test::simulate(world, on({0, 1, 1})).makespan, 6);
 }
 
 TEST(ASimulator, ExplainsTheMakespanByAChainOfOps) {
   // Device 0: op 0 until 1, op 4 until 3. Device 1: op 1 until 5; op 2, which has waited for its device since 0 arrived
   // at 1 + 3 = 4, until 6; op 3, whose input 2 is here, until 8. So 3 waited for 2, and 2 for 1.
-  const World world(graph_of({1, 5, 1, 2, 2}, {{0, 2, 3}, {2, 3, 1}, {0, 4, 1}}), uniform_machine(2));
-  Simulator simulator(world.problem);
+  const Problem world(graph_of({1, 5, 1, 2, 2}, {{0, 2, 3}, {2, 3, 1}, {0, 4, 1}}), uniform_machine(2));
+  Simulator simulator(world);
   std::vector<OpId> chain;
   EXPECT_EQ(simulator.makespan(on({0, 1, 1, 1, 0})), 8);
   simulator.critical_chain(on({0, 1, 1, 1, 0}).device_of_op, {}, chain);
@@ -61,8 +60,8 @@ TEST(ASimulator, ExplainsTheMakespanByAChainOfOps) {
   simulator.critical_chain(on({0, 1, 0, 0, 1}).device_of_op, {}, chain);
   EXPECT_EQ(chain, (std::vector<OpId>{4, 1}));
   // Device 1: op 2 when 0 has arrived, at 4, until 5, op 3 until 7. Device 0: op 0 until 1, op 4 until 3. Device 2: op 1.
-  const World three(world.graph, uniform_machine(3));
-  Simulator(three.problem).critical_chain(on({0, 2, 1, 1, 0}).device_of_op, {}, chain);
+  const Problem three(world.graph(), uniform_machine(3));
+  Simulator(three).critical_chain(on({0, 2, 1, 1, 0}).device_of_op, {}, chain);
   EXPECT_EQ(chain, (std::vector<OpId>{3, 2, 0}));
 }
 
@@ -79,8 +78,8 @@ TEST(ASimulator, MovesATensorOncePerDestination) {
   builder.add_consumer(tensor, 2);
   Rules rules;
   rules.links = Links::channels;
-  const World world(std::move(builder).build(), uniform_machine(2), rules);
-  const Timeline timeline = world.simulate(on({0, 1, 1}));
+  const Problem world(std::move(builder).build(), uniform_machine(2), rules);
+  const Timeline timeline = test::simulate(world, on({0, 1, 1}));
   EXPECT_EQ(timeline.transfers.size(), 1u);
   EXPECT_EQ(timeline.makespan, 2 + 10 + 1 + 1);
 }
@@ -88,17 +87,17 @@ TEST(ASimulator, MovesATensorOncePerDestination) {
 TEST(ASimulator, ServesTheEarlierReadyOpFirstUnderFifo) {
   // Device 1 is busy with op 4 until 10. Op 2 is ready there at 1 + 5 = 6, op 3 at 2 + 3 = 5: op 3 goes
   // first.
-  const World world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3));
-  const Timeline timeline = world.simulate(on({0, 2, 1, 1, 1}));
+  const Problem world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3));
+  const Timeline timeline = test::simulate(world, on({0, 2, 1, 1, 1}));
   EXPECT_EQ(run_of(timeline, 3).start, 10);
   EXPECT_EQ(run_of(timeline, 2).start, 17);
 }
 
 TEST(ASimulator, ServesTheMoreUrgentReadyOpFirstUnderPriority) {
   // As above, but op 2 has the smaller rank.
-  const World world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3),
-                    rules_of(Discipline::priority));
-  const Timeline timeline = world.simulate(on({0, 2, 1, 1, 1}, {0, 1, 2, 3, 4}));
+  const Problem world(graph_of({1, 2, 7, 7, 10}, {{0, 2, 5}, {1, 3, 3}}), uniform_machine(3),
+                      rules_of(Discipline::priority));
+  const Timeline timeline = test::simulate(world, on({0, 2, 1, 1, 1}, {0, 1, 2, 3, 4}));
   EXPECT_EQ(run_of(timeline, 2).start, 10);
   EXPECT_EQ(run_of(timeline, 3).start, 17);
 }
@@ -110,10 +109,10 @@ TEST(ASimulator, WaitsForTheNextOpOnlyUnderOrdered) {
   const Graph graph = graph_of({1, 4, 1, 10}, {{0, 2, 1}, {2, 3, 1}});
   const std::vector<DeviceId> devices = {0, 1, 1, 0};
   const std::vector<std::uint32_t> urgent_first = {0, 3, 1, 2};
-  const World priority(graph, uniform_machine(2), rules_of(Discipline::priority));
-  EXPECT_EQ(priority.simulate(on(devices, urgent_first)).makespan, 16);
-  const World ordered(graph, uniform_machine(2), rules_of(Discipline::ordered));
-  EXPECT_EQ(ordered.simulate(on(devices, urgent_first)).makespan, 14);
+  const Problem priority(graph, uniform_machine(2), rules_of(Discipline::priority));
+  EXPECT_EQ(test::simulate(priority, on(devices, urgent_first)).makespan, 16);
+  const Problem ordered(graph, uniform_machine(2), rules_of(Discipline::ordered));
+  EXPECT_EQ(test::simulate(ordered, on(devices, urgent_first)).makespan, 14);
 }
 
 TEST(ASimulator, TakesAnyPermutationAsAnOrder) {
@@ -121,8 +120,8 @@ TEST(ASimulator, TakesAnyPermutationAsAnOrder) {
   for (const Links links : {Links::free, Links::channels, Links::receiver}) {
     Rules rules = rules_of(Discipline::ordered);
     rules.links = links;
-    const World world(graph_of({1, 2, 3}, {{0, 1, 0}, {1, 2, 0}}), uniform_machine(2), rules);
-    EXPECT_EQ(world.simulate(on({0, 0, 0}, {2, 1, 0})).makespan, 6);
+    const Problem world(graph_of({1, 2, 3}, {{0, 1, 0}, {1, 2, 0}}), uniform_machine(2), rules);
+    EXPECT_EQ(test::simulate(world, on({0, 0, 0}, {2, 1, 0})).makespan, 6);
   }
 }
 
@@ -139,8 +138,8 @@ TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
   // Ops 0 and 1 (1 s each) on device 0 send tensors of 4 s to ops 2 and 3 (1 s) on device 1, which runs op 4 until 3 and
   // has op 5 (10 s) ready all the time. The copies are asked for at 1 and 2, begin when op 4 ends and go before the ready
   // op: 3-7 and 7-11. Then by ready time: op 5 (ready at 0) 11-21, op 2 (at 7) 21-22, op 3 (at 11) 22-23.
-  const World world(work_for_a_receiver(), uniform_machine(2), receiver_rules());
-  const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
+  const Problem world(work_for_a_receiver(), uniform_machine(2), receiver_rules());
+  const Timeline timeline = test::simulate(world, on({0, 0, 1, 1, 1, 1}));
   ASSERT_EQ(timeline.transfers.size(), 2u);
   EXPECT_EQ(timeline.transfers[0].queued, 1);
   EXPECT_EQ(timeline.transfers[0].start, 3);
@@ -155,11 +154,11 @@ TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
 TEST(ASimulator, FollowsACriticalChainThroughACopyInTheWay) {
   // Ops 0 (device 0) and 3 (device 1) end at 1. Device 1 copies op 0's result, 1-5, before op 2, which is ready at 1 and
   // runs 5-6; op 1 needs the result, is ready at 5 and runs 6-7. The chain: 1 after 2, 2 after the copy of 0's result.
-  const World world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), receiver_rules());
+  const Problem world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), receiver_rules());
   const Placement placement = on({0, 1, 1, 1});
-  ASSERT_EQ(run_of(world.simulate(placement), 2).start, 5);
+  ASSERT_EQ(run_of(test::simulate(world, placement), 2).start, 5);
   std::vector<OpId> chain;
-  Simulator(world.problem).critical_chain(placement.device_of_op, {}, chain);
+  Simulator(world).critical_chain(placement.device_of_op, {}, chain);
   EXPECT_EQ(chain, (std::vector<OpId>{1, 2, 0}));
 }
 
@@ -171,8 +170,8 @@ TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
   two_slots.slots = 2;
   Device other = two_slots;
   other.name = "other";
-  const World world(work_for_a_receiver(), Machine("m", {two_slots, other}, std::vector<Link>(4)), receiver_rules());
-  const Timeline timeline = world.simulate(on({0, 0, 1, 1, 1, 1}));
+  const Problem world(work_for_a_receiver(), Machine("m", {two_slots, other}, std::vector<Link>(4)), receiver_rules());
+  const Timeline timeline = test::simulate(world, on({0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(run_of(timeline, 2).start, 10);
   EXPECT_EQ(run_of(timeline, 3).start, 11);
   EXPECT_EQ(timeline.makespan, 12);
@@ -182,20 +181,20 @@ TEST(ASimulator, CopiesOneAfterTheOtherBetweenSuperstepsWhereReceiversDo) {
   // Level 0 ends at 1; device 1 copies 1-5 from device 0 and 5-9 from device 2; level 1 runs 9-10 and 10-11.
   Rules rules = receiver_rules();
   rules.bulk_synchronous = true;
-  const World world(graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}}), uniform_machine(3), rules);
-  EXPECT_EQ(world.simulate(on({0, 2, 1, 1})).makespan, 11);
+  const Problem world(graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}}), uniform_machine(3), rules);
+  EXPECT_EQ(test::simulate(world, on({0, 2, 1, 1})).makespan, 11);
 }
 
 TEST(ASimulator, QueuesTransfersOnAChannel) {
   // Two tensors of 4 s from device 0 to device 1, produced at 1 and 2. Free links: the second arrives at 6,
   // makespan 7. One channel: it starts when the first is through, at 5, and arrives at 9: makespan 10.
   const Graph graph = graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}});
-  const World free(graph, uniform_machine(2));
-  EXPECT_EQ(free.simulate(on({0, 0, 1, 1})).makespan, 7);
+  const Problem free(graph, uniform_machine(2));
+  EXPECT_EQ(test::simulate(free, on({0, 0, 1, 1})).makespan, 7);
   Rules rules;
   rules.links = Links::channels;
-  const World channels(graph, uniform_machine(2), rules);
-  const Timeline timeline = channels.simulate(on({0, 0, 1, 1}));
+  const Problem channels(graph, uniform_machine(2), rules);
+  const Timeline timeline = test::simulate(channels, on({0, 0, 1, 1}));
   EXPECT_EQ(timeline.makespan, 10);
   EXPECT_EQ(timeline.transfers[1].queued, 2);
   EXPECT_EQ(timeline.transfers[1].start, 5);
@@ -204,8 +203,8 @@ TEST(ASimulator, QueuesTransfersOnAChannel) {
 TEST(ASimulator, RunsAsManyOpsAtATimeAsThereAreSlots) {
   // Three ops of 4 s on two slots: 8 s.
   for (const Discipline discipline : {Discipline::fifo, Discipline::priority, Discipline::ordered}) {
-    const World world(graph_of({4, 4, 4}, {}), machine_of({"gpu"}, 0, 2), rules_of(discipline));
-    EXPECT_EQ(world.simulate(on({0, 0, 0})).makespan, 8);
+    const Problem world(graph_of({4, 4, 4}, {}), machine_of({"gpu"}, 0, 2), rules_of(discipline));
+    EXPECT_EQ(test::simulate(world, on({0, 0, 0})).makespan, 8);
   }
 }
 
@@ -215,11 +214,11 @@ TEST(ASimulator, StopsAtABarrierAfterEachLevelInBulkSynchronousMode) {
   // makespan 6.
   const Graph graph = graph_of({1, 5, 1}, {{0, 2, 3}});
   Rules rules;
-  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 0})).makespan, 5);
+  EXPECT_EQ(Simulator(Problem(graph, uniform_machine(2), rules)).simulate(on({0, 1, 0})).makespan, 5);
   rules.bulk_synchronous = true;
-  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 0})).makespan, 6);
+  EXPECT_EQ(Simulator(Problem(graph, uniform_machine(2), rules)).simulate(on({0, 1, 0})).makespan, 6);
   // Across devices the transfer of 3 s starts at the barrier: 5 + 3 + 1.
-  EXPECT_EQ(World(graph, uniform_machine(2), rules).simulate(on({0, 1, 1})).makespan, 9);
+  EXPECT_EQ(Simulator(Problem(graph, uniform_machine(2), rules)).simulate(on({0, 1, 1})).makespan, 9);
 }
 
 TEST(ASimulator, CountsParametersAndLiveTensors) {
@@ -236,11 +235,11 @@ TEST(ASimulator, CountsParametersAndLiveTensors) {
   builder.add_consumer(builder.add_tensor(0, 10, 1.0), 1);
   builder.add_tensor(1, 20, 1.0);
   const Graph graph = std::move(builder).build();
-  const Timeline timeline = World(graph, uniform_machine(2)).simulate(on({0, 1}));
+  const Timeline timeline = Simulator(Problem(graph, uniform_machine(2))).simulate(on({0, 1}));
   EXPECT_EQ(timeline.peak_memory, (std::vector<Bytes>{110, 80}));
   EXPECT_TRUE(timeline.feasible());
 
-  const Timeline tight = World(graph, machine_of({"gpu", "gpu"}, 79)).simulate(on({0, 1}));
+  const Timeline tight = Simulator(Problem(graph, machine_of({"gpu", "gpu"}, 79))).simulate(on({0, 1}));
   ASSERT_FALSE(tight.feasible());
   EXPECT_EQ(tight.overflow->op, 0u);  // its parameters alone are too many
   EXPECT_EQ(tight.overflow->device, 0u);
@@ -263,7 +262,7 @@ Graph chain_of_three() {
 
 TEST(ASimulator, FreesMemoryAtTheLastUse) {
   // On one device: never more than two tensors at a time.
-  const Timeline timeline = World(chain_of_three(), uniform_machine(1)).simulate(on({0, 0, 0}));
+  const Timeline timeline = Simulator(Problem(chain_of_three(), uniform_machine(1))).simulate(on({0, 0, 0}));
   EXPECT_EQ(timeline.peak_memory[0], 20u);
 }
 
@@ -274,9 +273,9 @@ TEST(ASimulator, NeedsNoTimelineWhereAllTensorsFitAtOnce) {
     const DeviceId devices = placement.device_of_op[1] + 1;
     for (const auto& [memory, surely, fits] :
          {std::tuple{Bytes{30}, true, true}, {29, false, true}, {20, false, true}, {19, false, false}}) {
-      const World world(chain_of_three(), machine_of(std::vector<std::string>(devices, "gpu"), memory));
-      EXPECT_EQ(surely_fits(world.problem, placement.device_of_op), surely) << memory;
-      EXPECT_EQ(Simulator(world.problem).fits_in_memory(placement), fits) << memory;
+      const Problem world(chain_of_three(), machine_of(std::vector<std::string>(devices, "gpu"), memory));
+      EXPECT_EQ(surely_fits(world, placement.device_of_op), surely) << memory;
+      EXPECT_EQ(Simulator(world).fits_in_memory(placement), fits) << memory;
     }
   }
 }
@@ -308,7 +307,6 @@ Placement random_placement(const Graph& graph, DeviceId devices, Rng& rng) {
 TEST(ASimulator, AllocatesNothingInTheFastPath) {
   const Graph graph = tangle(300, 1);
   const Machine machine = uniform_machine(4);
-  const Costs costs(graph, machine);
   Rng rng(2);
   const Placement placement = random_placement(graph, 4, rng);
   for (const Discipline discipline :
@@ -319,7 +317,7 @@ TEST(ASimulator, AllocatesNothingInTheFastPath) {
         Rules rules = rules_of(discipline);
         rules.links = links;
         rules.ties = ties;
-        const Problem problem(costs, rules);
+        const Problem problem(graph, machine, rules);
         Simulator simulator(problem);
         const std::size_t before = test::allocation_count();
         Seconds sum = 0;
@@ -341,28 +339,25 @@ TEST(ASimulator, AgreesWithItselfAcrossEngines) {
     Link link;
     link.channels = 1000;
     const Machine machine("many channels", devices, std::vector<Link>(9, link));
-    const Costs costs(graph, machine);
     const Placement placement = random_placement(graph, 3, rng);
     Rules rules = rules_of(Discipline::ordered);
-    const Problem free(costs, rules);
+    const Problem free(graph, machine, rules);
     rules.links = Links::channels;
-    const Problem channels(costs, rules);
+    const Problem channels(graph, machine, rules);
     EXPECT_EQ(Simulator(free).makespan(placement), Simulator(channels).makespan(placement)) << seed;
   }
 }
 
-TEST(ASimulator, DrawsNoiseBySeedWithMeanOne) {
-  const World exact(graph_of({1, 1}, {{0, 1, 1}}), uniform_machine(2));
+TEST(ASimulator, DrawsJitterBySeedWithMeanOne) {
+  const Problem exact(graph_of({1, 1}, {{0, 1, 1}}), uniform_machine(2));
   const Placement apart = on({0, 1});
-  ASSERT_EQ(exact.simulate(apart).makespan, 3);
-  Rules rules;
-  rules.noise = 0.2;
+  ASSERT_EQ(test::simulate(exact, apart).makespan, 3);
   double sum = 0;
   constexpr int kSeeds = 4000;
-  for (rules.seed = 0; rules.seed < kSeeds; ++rules.seed) {
-    const Problem noisy(exact.costs, rules);
-    const Seconds makespan = Simulator(noisy).makespan(apart);
-    EXPECT_EQ(makespan, Simulator(noisy).simulate(apart).makespan);
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const JitterDraw draw{0.2, seed};
+    const Seconds makespan = Simulator(exact, draw).makespan(apart);
+    EXPECT_EQ(makespan, Simulator(exact, draw).simulate(apart).makespan);
     sum += makespan;
   }
   // Each of the three terms has mean 1 and a standard deviation of 0.202; five standard errors of the mean.
@@ -372,10 +367,9 @@ TEST(ASimulator, DrawsNoiseBySeedWithMeanOne) {
 TEST(ASimulator, RefusesPublishedTiesWithOtherRules) {
   const Graph graph = graph_of({1}, {});
   const Machine machine = uniform_machine(1);
-  const Costs costs(graph, machine);
   Rules rules = rules_of(Discipline::priority);
   rules.ties = Ties::published;
-  EXPECT_THROW(Problem(costs, rules), InputError);
+  EXPECT_THROW(Problem(graph, machine, rules), InputError);
 }
 
 }  // namespace

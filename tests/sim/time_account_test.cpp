@@ -21,8 +21,7 @@ TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
   // its result queues until 7 and arrives at 10, d runs 10-11.
   const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {.links = Links::channels});
+  const Problem problem(graph, machine, {.links = Links::channels});
   const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {}, {}});
   ASSERT_EQ(timeline.makespan, 11);
   const std::vector<DeviceTime> time = account_time(problem, timeline);
@@ -40,8 +39,7 @@ TEST(ATimeAccount, SeparatesQueueingFromTravelling) {
   // As above without c: device 1 waits for d alone; b's result queues from 5 to 7 and travels until 10.
   const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {.discipline = Discipline::ordered, .links = Links::channels});
+  const Problem problem(graph, machine, {.discipline = Discipline::ordered, .links = Links::channels});
   // By rank d goes first on device 1, so that the whole wait is d's.
   const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {0, 1, 3, 2}, {}});
   ASSERT_EQ(timeline.makespan, 12);
@@ -55,8 +53,7 @@ TEST(ATimeAccount, SeesADeviceCopyForItself) {
   // Device 1 waits until 4 for a's result, copies it 4-7 and b's, asked for at 5, 7-10; then c and d, 10-12.
   const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
-  const Costs costs(graph, machine);
-  const Problem problem(costs, {.links = Links::receiver});
+  const Problem problem(graph, machine, {.links = Links::receiver});
   const Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {}, {}});
   ASSERT_EQ(timeline.makespan, 12);
   const std::vector<DeviceTime> time = account_time(problem, timeline);
@@ -76,8 +73,7 @@ TEST(ATimeAccount, AddsUpToTheMakespanOnEveryDevice) {
   builder.add_op({.explicit_times = {{"*", 3}}});
   const Graph graph = std::move(builder).build();
   const Machine machine = uniform_machine(1);
-  const Costs costs(graph, machine);
-  const DeviceTime time = account_time(Problem(costs, {}), timeline)[0];
+  const DeviceTime time = account_time(Problem(graph, machine), timeline)[0];
   EXPECT_EQ(time.data, 1);
   EXPECT_EQ(time.memory, 2);
   EXPECT_EQ(time.busy, 3);

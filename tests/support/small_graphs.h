@@ -8,7 +8,7 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/sim/simulator.h"
-#include "tests/place/world.h"
+#include "tests/support/problems.h"
 
 namespace doppler::test {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <time.h>
 
 #include "doppler/base/rng.h"
@@ -22,9 +21,8 @@ void sleep_until(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-double noise_factor(const Rules& rules, std::uint64_t run, std::uint64_t index) {
-  if (rules.noise == 0) return 1;
-  return std::exp(rules.noise * Rng(mix(mix(rules.seed, run), index)).normal() - rules.noise * rules.noise / 2);
+JitterDraw draw_of_run(const Problem& problem, std::uint64_t run) {
+  return {problem.machine().jitter(), mix(problem.rules().seed, run)};
 }
 
 void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time,
@@ -51,7 +49,7 @@ void EmulatedKernels::run(OpId op, DeviceId device, const OpBuffers&) {
   const auto begin = std::chrono::steady_clock::now();
   const Seconds modelled = problem_.costs().op_time(op, device) * time_scale_;
   const double seconds =
-      modelled * slowdown_[device].load(std::memory_order_relaxed) * noise_factor(problem_.rules(), runs_, op);
+      modelled * slowdown_[device].load(std::memory_order_relaxed) * draw_of_run(problem_, runs_).factor(op);
   if (seconds <= 0) return;
   let_pass(begin, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)), cancelled_);
 }

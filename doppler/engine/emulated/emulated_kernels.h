@@ -5,19 +5,20 @@
 #include <memory>
 
 #include "doppler/kernels/kernels.h"
+#include "doppler/machine/jitter.h"
 #include "doppler/problem/problem.h"
 
 namespace doppler {
 
-// A draw of the rules' noise for one op or transfer in one run: lognormal with mean 1.
-double noise_factor(const Rules& rules, std::uint64_t run, std::uint64_t index);
+// How the times of ops and transfers vary in one run, by the machine's jitter.
+JitterDraw draw_of_run(const Problem& problem, std::uint64_t run);
 
 // Sleeps from `begin` on for that long; a while less once `cancelled`.
 void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time,
               const std::atomic<bool>& cancelled);
 
 // Kernels that only let the modelled time pass: any number of devices of any speed on any box, with real asynchrony.
-// The rules' noise applies, drawn anew for every run.
+// Times vary by the machine's jitter, drawn anew for every run.
 class EmulatedKernels final : public Kernels {
  public:
   // `time_scale` as in EngineOptions.
@@ -31,7 +32,7 @@ class EmulatedKernels final : public Kernels {
   void slow_down(DeviceId device, double factor) { slowdown_[device].store(factor, std::memory_order_relaxed); }
 
  private:
-  const Problem& problem_;
+  Problem problem_;
   double time_scale_;
   std::uint64_t runs_ = 0;
   std::atomic<bool> cancelled_{false};

@@ -60,8 +60,8 @@ void Courier::arrive(std::uint32_t id) {
 Ticks Courier::modelled_time(std::uint32_t id) const {
   const Routes::Transfer& transfer = run_.routes.transfer(id);
   const Seconds modelled = run_.problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
-  const double noise = noise_factor(run_.problem.rules(), runs_, run_.graph.op_count() + id);
-  return static_cast<Ticks>(modelled * run_.options.time_scale * noise * 1e9);
+  const double jitter = draw_of_run(run_.problem, runs_).factor(run_.graph.op_count() + std::uint64_t{id});
+  return static_cast<Ticks>(modelled * run_.options.time_scale * jitter * 1e9);
 }
 
 std::uint64_t Courier::releases() const {

@@ -37,7 +37,7 @@ class Courier {
   static constexpr Ticks kNever = std::numeric_limits<Ticks>::max();
 
   void arrive(std::uint32_t id);
-  Ticks modelled_time(std::uint32_t id) const;  // of a transfer between emulated devices, with noise
+  Ticks modelled_time(std::uint32_t id) const;  // of a transfer between emulated devices, with jitter
   std::uint64_t releases() const;               // of all memories it delivers to
 
   SharedRun& run_;

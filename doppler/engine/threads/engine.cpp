@@ -45,6 +45,7 @@ class Engine::Crew : public std::enable_shared_from_this<Crew> {
   }
 
   bool lost() const { return lost_; }
+  const Problem& problem() const { return run_.problem; }
 
   Seconds execute(const Placement& placement) {
     if (lost_) throw InternalError("engine: a kernel of an earlier run never returned; required a new engine");
@@ -225,7 +226,8 @@ Engine::Engine(const Problem& problem, Kernels& kernels, EngineOptions options)
 Engine::~Engine() { crew_->dismiss(); }
 
 bool Engine::lost() const { return crew_->lost(); }
-Seconds Engine::run(const Placement& placement) { return crew_->execute(placement); }
+const Problem& Engine::problem() const { return crew_->problem(); }
+Seconds Engine::execute(const Placement& placement) { return crew_->execute(placement); }
 Timeline Engine::timeline() const { return crew_->timeline(); }
 
 }  // namespace doppler

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "doppler/kernels/kernels.h"
-#include "doppler/sim/oracle.h"
+#include "doppler/sim/executor.h"
 
 namespace doppler {
 
@@ -35,36 +35,32 @@ struct RunCancelled : std::runtime_error {
 //
 // Differences to the simulator, which follows the same rules: times are real; an op that does not fit in memory waits
 // instead of making the run infeasible. One run at a time. Devices need exactly one slot.
-class Engine {
+class Engine final : public Executor {
  public:
-  // Both must outlive it. Throws InputError if a device has more than one slot.
+  // `kernels` must outlive it. Throws InputError if a device has more than one slot.
   Engine(const Problem& problem, Kernels& kernels, EngineOptions options = {});
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Runs every op once; the makespan. Throws what a kernel threw, as InternalError with the op's name;
   // InfeasibleError if memory does not suffice; InternalError with a report if nothing moves any more; RunCancelled.
-  Seconds run(const Placement& placement);
-  // Of the last run, if it succeeded.
+  Seconds execute(const Placement& placement);
+  // What happened in the last run; it must have succeeded.
   Timeline timeline() const;
+
+  std::string_view name() const override { return "threads"; }
+  const Problem& problem() const override;
+  Timeline run(const Placement& placement) override {
+    execute(placement);
+    return timeline();
+  }
   // A kernel never returned and keeps its thread: the engine refuses further runs, and the kernels must not be destroyed.
   bool lost() const;
 
  private:
   class Crew;
   std::shared_ptr<Crew> crew_;
-};
-
-// The engine as a learner or a search sees it.
-class EngineOracle final : public Oracle {
- public:
-  explicit EngineOracle(Engine& engine) : engine_(engine) {}
-  Seconds evaluate(const Placement& placement) override { return engine_.run(placement); }
-  std::optional<Timeline> timeline() const override { return engine_.timeline(); }
-
- private:
-  Engine& engine_;
 };
 
 }  // namespace doppler

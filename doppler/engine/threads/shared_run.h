@@ -57,7 +57,7 @@ struct SharedRun {
   // Everybody sleeps and work is left: ends the run.
   void deadlock();
 
-  const Problem& problem;
+  const Problem problem;
   const Graph& graph;
   Kernels& kernels;
   const DeviceMemory& memory;

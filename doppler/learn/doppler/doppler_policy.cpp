@@ -34,13 +34,13 @@ DopplerPolicy::DopplerPolicy(const std::string& where, PolicyFile file, const Do
   network_from(where_, file_);  // a policy that does not fit is better found now
 }
 
-Proposal DopplerPolicy::zero_shot(const Problem& problem, const MethodOptions& options) const {
+Proposal DopplerPolicy::zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const {
   const auto network = network_from(where_, file_);
-  return doppler::zero_shot(*network, problem, options_.samples, options);
+  return doppler::zero_shot(*network, problem, objective, options_.samples, options);
 }
 
-Proposal DopplerPolicy::answer(const Problem& problem, const MethodOptions& options) const {
-  Proposal first = zero_shot(problem, options);
+Proposal DopplerPolicy::answer(const Problem& problem, Objective& objective, const MethodOptions& options) const {
+  Proposal first = zero_shot(problem, objective, options);
   if (options_.train <= 0) return first;
   const auto network = network_from(where_, file_);
   TrainingOptions training;
@@ -51,8 +51,7 @@ Proposal DopplerPolicy::answer(const Problem& problem, const MethodOptions& opti
   training.seed = options.seed;
   training.interrupted = options.budget.interrupt_flag();
   Trainer trainer(*network, training);
-  Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), problem,
-                                                  std::make_unique<SimulatorOracle>(problem), options.known_bound));
+  Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
   task.evaluate(first.placement);
   while (!trainer.finished() && !options.budget.interrupted() && !reaches(task.best_makespan(), options.known_bound)) {
     trainer.step();

@@ -19,9 +19,10 @@ class DopplerPolicy final : public LearnedPolicy {
   // `where` starts error texts.
   DopplerPolicy(const std::string& where, PolicyFile file, const DopplerPolicyOptions& options);
 
-  Proposal zero_shot(const Problem& problem, const MethodOptions& options) const override;
+  std::string_view name() const override { return "doppler"; }
+  Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
   bool alone() const override { return options_.alone; }
-  Proposal answer(const Problem& problem, const MethodOptions& options) const override;
+  Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
 
  private:
   std::string where_;

@@ -17,7 +17,7 @@ double log_ratio(double part, double whole) { return std::log1p(ratio(part, whol
 
 }  // namespace
 
-PolicyInput::PolicyInput(const Problem& problem) : problem_(&problem) {
+PolicyInput::PolicyInput(const Problem& problem) : problem_(problem) {
   lay_out_edges();
   measure();
   measure_links();
@@ -25,8 +25,8 @@ PolicyInput::PolicyInput(const Problem& problem) : problem_(&problem) {
 }
 
 void PolicyInput::lay_out_edges() {
-  const Graph& graph = problem_->graph();
-  const Costs& costs = problem_->costs();
+  const Graph& graph = problem_.graph();
+  const Costs& costs = problem_.costs();
   producer_begin_.assign(1, 0);
   consumer_begin_.assign(1, 0);
   producers_.reserve(graph.edge_count());
@@ -49,8 +49,8 @@ void PolicyInput::lay_out_edges() {
 }
 
 void PolicyInput::measure() {
-  const Graph& graph = problem_->graph();
-  const Costs& costs = problem_->costs();
+  const Graph& graph = problem_.graph();
+  const Costs& costs = problem_.costs();
   Levels still = levels(graph, costs.mean_times(), {});
   Levels moved = levels(graph, costs.mean_times(), costs.mean_transfers());
   b_level_ = std::move(still.bottom);
@@ -61,9 +61,9 @@ void PolicyInput::measure() {
   for (OpId op = 0; op < op_count(); ++op) {
     // An op that all devices share in proportion to their speeds.
     double speed = 0;
-    for (const DeviceId device : problem_->devices(op)) {
+    for (const DeviceId device : problem_.devices(op)) {
       const Seconds time = costs.op_time(op, device);
-      if (time > 0) speed += problem_->machine().device(device).slots / time;
+      if (time > 0) speed += problem_.machine().device(device).slots / time;
     }
     work_per_device_ += speed > 0 ? 1 / speed : 0;
     mean_compute_ += costs.mean_time(op) / op_count();
@@ -76,7 +76,7 @@ void PolicyInput::measure() {
 }
 
 void PolicyInput::measure_links() {
-  const Costs& costs = problem_->costs();
+  const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
   const std::size_t classes = costs.link_classes();
   // The time of a mean tensor on every kind of link.
@@ -87,7 +87,7 @@ void PolicyInput::measure_links() {
       if (a != b) example[costs.link_class(a, b)] = {a, b};
   for (std::size_t kind = 0; kind < classes; ++kind)
     if (example[kind].first != example[kind].second)
-      for (TensorId tensor = 0; tensor < problem_->graph().tensor_count(); ++tensor)
+      for (TensorId tensor = 0; tensor < problem_.graph().tensor_count(); ++tensor)
         time[kind] += costs.transfer_time(tensor, example[kind].first, example[kind].second);
   const double slowest = classes > 0 ? *std::max_element(time.begin(), time.end()) : 0;
   nearness_.assign(std::size_t{devices} * devices, 0.0F);
@@ -100,25 +100,25 @@ void PolicyInput::measure_links() {
 }
 
 void PolicyInput::fill_features() {
-  const Costs& costs = problem_->costs();
+  const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
-  const std::vector<std::uint32_t> depth = depths(problem_->graph());
+  const std::vector<std::uint32_t> depth = depths(problem_.graph());
   const double deepest = std::max(1U, *std::max_element(depth.begin(), depth.end()));
   double capacity = 0, footprints = 0;
-  const StaticMemory sizes(*problem_);
-  if (problem_->memory_limited()) {
+  const StaticMemory sizes(problem_);
+  if (problem_.memory_limited()) {
     for (DeviceId device = 0; device < devices; ++device)
-      capacity += static_cast<double>(problem_->machine().device(device).memory);
+      capacity += static_cast<double>(problem_.machine().device(device).memory);
     for (OpId op = 0; op < op_count(); ++op) footprints += static_cast<double>(sizes.footprint(op));
   }
   std::vector<std::uint32_t> position(op_count());
-  for (std::uint32_t i = 0; i < op_count(); ++i) position[problem_->graph().topological_order()[i]] = i;
+  for (std::uint32_t i = 0; i < op_count(); ++i) position[problem_.graph().topological_order()[i]] = i;
 
   node_features_.reserve(op_count() * kNodeFeatureCount);
   for (OpId op = 0; op < op_count(); ++op) {
     const Seconds compute = costs.mean_time(op), fastest = costs.fastest(op);
     Seconds slowest = fastest;
-    for (const DeviceId device : problem_->devices(op)) slowest = std::max(slowest, costs.op_time(op, device));
+    for (const DeviceId device : problem_.devices(op)) slowest = std::max(slowest, costs.op_time(op, device));
     const double edges_in = static_cast<double>(producers(op).size());
     const double edges_out = static_cast<double>(consumers(op).size());
     const float row[] = {
@@ -141,7 +141,7 @@ void PolicyInput::fill_features() {
         bounded(work_per_device_ / horizon_),
         bounded(log_ratio(mean_communication_, mean_compute_) / 2),
         bounded(fastest > 0 ? std::log(slowest / fastest) / 2 : 0),
-        bounded(static_cast<double>(problem_->devices(op).size()) / devices),
+        bounded(static_cast<double>(problem_.devices(op).size()) / devices),
         bounded(ratio(static_cast<double>(sizes.footprint(op)) * devices, capacity)),
         bounded(ratio(footprints, capacity)),
     };

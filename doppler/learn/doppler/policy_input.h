@@ -38,14 +38,14 @@ inline constexpr auto kNodeFeatures = std::to_array<std::string_view>({
 inline constexpr std::size_t kNodeFeatureCount = kNodeFeatures.size();
 
 // A problem as the policies see it: features per op, flat adjacency, and the scales of the features that change during
-// an episode (episode_state.h). Made once per problem, which must outlive it.
+// an episode (episode_state.h). Made once per problem.
 class PolicyInput {
  public:
   explicit PolicyInput(const Problem& problem);
 
-  const Problem& problem() const { return *problem_; }
-  OpId op_count() const { return problem_->op_count(); }
-  DeviceId device_count() const { return problem_->device_count(); }
+  const Problem& problem() const { return problem_; }
+  OpId op_count() const { return problem_.op_count(); }
+  DeviceId device_count() const { return problem_.device_count(); }
 
   // The other end of an edge, with the tensor that moves along it and its mean transfer time.
   struct Edge {
@@ -82,7 +82,7 @@ class PolicyInput {
   void fill_features();
   void measure_links();
 
-  const Problem* problem_;
+  Problem problem_;
   std::vector<Edge> producers_, consumers_;
   std::vector<std::uint32_t> producer_begin_, consumer_begin_;
   std::vector<Seconds> b_level_, t_level_, b_level_moved_, t_level_moved_, communication_;

@@ -20,16 +20,16 @@ DeviceId heaviest_neighbour(const PolicyInput& input, const Placement& placement
 
 // Search leaves ops on devices for no reason, which a policy cannot learn: each op that can join its heaviest neighbour
 // at no cost does.
-Seconds tidy(Task& task, Placement& placement, Simulator& simulator) {
+Seconds tidy(Task& task, Placement& placement, Objective& objective) {
   const Problem& problem = task.problem();
-  Seconds makespan = simulator.makespan(placement);
+  Seconds makespan = objective.value(placement);
   if (problem.memory_limited() || problem.has_groups()) return makespan;
   for (const OpId op : problem.graph().topological_order()) {
     const DeviceId before = placement.device_of_op[op];
     const DeviceId device = heaviest_neighbour(task.input(), placement, op);
     if (device == before || !problem.allows(op, device)) continue;
     placement.device_of_op[op] = device;
-    const Seconds after = simulator.makespan(placement);
+    const Seconds after = objective.value(placement);
     if (after <= makespan)
       makespan = after;
     else
@@ -45,11 +45,10 @@ void improve_by_search(Task& task, const Placement& start, const Budget& budget,
   options.budget = budget;
   options.seed = seed;
   options.known_bound = task.bound();
-  Proposal proposal = anneal_from(task.problem(), options, {start});
+  Proposal proposal = anneal_from(task.problem(), task.objective(), options, {start});
   task.count(proposal.evaluations);
   Placement& found = proposal.placement;
-  Simulator simulator(task.problem());
-  tidy(task, found, simulator);
+  tidy(task, found, task.objective());
   task.evaluate(found);
 }
 

@@ -110,7 +110,7 @@ Machine random_machine(const GeneratedTaskOptions& options, Rng& rng) {
 
 }  // namespace
 
-std::unique_ptr<OwnedTask> generate_task(const GeneratedTaskOptions& options, Rng rng) {
+std::unique_ptr<Task> generate_task(const GeneratedTaskOptions& options, Rng rng) {
   Rules rules = options.rules;
   if (options.mixed_disciplines) {
     constexpr Discipline kDisciplines[] = {Discipline::fifo, Discipline::fifo, Discipline::priority,
@@ -120,7 +120,7 @@ std::unique_ptr<OwnedTask> generate_task(const GeneratedTaskOptions& options, Rn
   Graph graph = random_graph(options, rng);
   Machine machine = random_machine(options, rng);
   std::string name = fmt::format("{} on {}", graph.title(), machine.name());
-  return std::make_unique<OwnedTask>(std::move(name), std::move(graph), std::move(machine), rules, false);
+  return make_task(std::move(name), Problem(std::move(graph), std::move(machine), rules), false);
 }
 
 }  // namespace doppler

@@ -18,6 +18,6 @@ struct GeneratedTaskOptions {
 };
 
 // A random graph (layered, random, series-parallel, a chain of blocks, or a chain with parameters) on a random machine.
-std::unique_ptr<OwnedTask> generate_task(const GeneratedTaskOptions& options, Rng rng);
+std::unique_ptr<Task> generate_task(const GeneratedTaskOptions& options, Rng rng);
 
 }  // namespace doppler

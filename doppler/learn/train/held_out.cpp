@@ -5,9 +5,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/train/zero_shot.h"
-#include "doppler/place/list/etf.h"
-#include "doppler/place/list/heft.h"
-#include "doppler/place/list/single.h"
+#include "doppler/place/cheap_methods.h"
 
 namespace doppler {
 namespace {
@@ -22,28 +20,26 @@ MethodOptions without_limit() {
 
 }  // namespace
 
-Validation::Validation(std::vector<std::unique_ptr<OwnedTask>> tasks) : tasks_(std::move(tasks)) {
-  for (const auto& owned : tasks_) {
-    Simulator simulator(owned->problem());
+HeldOut::HeldOut(std::vector<std::unique_ptr<Task>> tasks) : tasks_(std::move(tasks)) {
+  for (const auto& task : tasks_) {
     Seconds best = Costs::kNever;
-    for (const auto method : {heft, etf, single}) try {
-        best = std::min(best, simulator.makespan(method(owned->problem(), without_limit()).placement));
-      } catch (const InfeasibleError&) {
-        // Another may fit in memory.
-      }
+    ask(quick_methods(), task->problem(), task->objective(), without_limit(),
+        [&](std::string_view, const Proposal& found) {
+          best = std::min(best, task->objective().value(found.placement));
+        });
     if (best == Costs::kNever)
-      throw InfeasibleError(owned->task().name() + ": no heuristic found a placement that fits in memory");
+      throw InfeasibleError(task->name() + ": no heuristic found a placement that fits in memory");
     reference_.push_back(best);
   }
 }
 
-double Validation::score(Network<float>& network) const {
+double HeldOut::score(Network<float>& network) const {
   double sum = 0;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    const Problem& problem = tasks_[i]->problem();
-    const Seconds makespan =
-        Simulator(problem).makespan(zero_shot(network, problem, kSamples, without_limit()).placement);
-    if (reference_[i] > 0 && makespan > 0) sum += std::log(makespan / reference_[i]);
+    Objective& objective = tasks_[i]->objective();
+    const Seconds value =
+        objective.value(zero_shot(network, objective.problem(), objective, kSamples, without_limit()).placement);
+    if (reference_[i] > 0 && value > 0) sum += std::log(value / reference_[i]);
   }
   return tasks_.empty() ? 1 : std::exp(sum / static_cast<double>(tasks_.size()));
 }

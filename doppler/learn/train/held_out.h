@@ -10,9 +10,9 @@ namespace doppler {
 
 // Problems that are not trained on, to choose between parameter versions: training longer can make a policy worse on
 // graphs it has not seen.
-class Validation {
+class HeldOut {
  public:
-  explicit Validation(std::vector<std::unique_ptr<OwnedTask>> tasks);
+  explicit HeldOut(std::vector<std::unique_ptr<Task>> tasks);
 
   bool empty() const { return tasks_.empty(); }
   // The geometric mean, over the tasks, of the network's zero-shot makespan over that of the best cheap heuristic.
@@ -20,7 +20,7 @@ class Validation {
   double score(Network<float>& network) const;
 
  private:
-  std::vector<std::unique_ptr<OwnedTask>> tasks_;
+  std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<Seconds> reference_;
 };
 

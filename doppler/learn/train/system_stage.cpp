@@ -6,11 +6,8 @@
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
 #include "doppler/learn/train/zero_shot.h"
-#include "doppler/place/list/critical_path.h"
-#include "doppler/place/list/etf.h"
-#include "doppler/place/list/heft.h"
-#include "doppler/place/partition/metis.h"
-#include "doppler/place/search/corrected_search.h"
+#include "doppler/place/cheap_methods.h"
+#include "doppler/place/search/search_as_measured.h"
 
 namespace doppler {
 namespace {
@@ -28,19 +25,14 @@ LearnerOptions learner_of(const SystemStageOptions& options) {
   return result;
 }
 
-// Of the methods that take no time; those that find nothing that fits in memory are left out.
-std::vector<Placement> classical_placements(const Problem& problem, std::uint64_t seed) {
+// Those that find nothing that fits in memory are left out.
+std::vector<Placement> cheap_placements(Task& task, std::uint64_t seed) {
   MethodOptions options;
   options.budget = Budget::unlimited();
   options.seed = seed;
   std::vector<Placement> found;
-  for (const auto method : {heft, etf, critical_path, metis}) {
-    try {
-      found.push_back(method(problem, options).placement);
-    } catch (const InfeasibleError&) {
-      // Another may find something that fits.
-    }
-  }
+  ask(cheap_methods(), task.problem(), task.objective(), options,
+      [&](std::string_view, Proposal proposal) { found.push_back(std::move(proposal.placement)); });
   return found;
 }
 
@@ -48,17 +40,18 @@ Placement placement_of(const Elite& elite) { return {elite.device_of_op, ranks_f
 
 }  // namespace
 
-SystemStage::SystemStage(Network<float>& network, Task& simulated, Oracle& system, const SystemStageOptions& options)
+SystemStage::SystemStage(Network<float>& network, Task& simulated, std::shared_ptr<Executor> executor,
+                         const SystemStageOptions& options)
     : SystemStage(network, simulated, options,
-                  std::make_unique<MeasuredOracle>(system, simulated.problem(), options.oracle)) {}
+                  std::make_unique<MeasuredObjective>(std::move(executor), simulated.problem(), options.measuring)) {}
 
 SystemStage::SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
-                         std::unique_ptr<MeasuredOracle> oracle)
+                         std::unique_ptr<MeasuredObjective> objective)
     : network_(network),
       simulated_(simulated),
       options_(options),
-      oracle_(*oracle),
-      task_(simulated.name(), simulated.problem(), std::move(oracle)),
+      objective_(*objective),
+      task_(simulated.name(), std::move(objective)),
       learner_(network, learner_of(options)) {
   DOPPLER_CHECK(options.runs >= kFewestRuns, "{} runs", options.runs);
 }
@@ -69,7 +62,7 @@ std::uint64_t SystemStage::final_rounds() const {
 
 double SystemStage::done() const {
   if (finished()) return 1;
-  return std::min(1.0, std::max(static_cast<double>(oracle_.runs()) / static_cast<double>(options_.runs),
+  return std::min(1.0, std::max(static_cast<double>(objective_.runs()) / static_cast<double>(options_.runs),
                                 static_cast<double>(steps_ * kRunsPerStep) / static_cast<double>(options_.runs)));
 }
 
@@ -84,10 +77,10 @@ UpdateReport SystemStage::step(Rng rng) {
   if (steps_ == 0) {
     measure_starts();
   } else {
-    oracle_.set_incumbent(simulated_.best());  // known, but for a process that has just resumed
+    objective_.set_incumbent(simulated_.best());  // known, but for a process that has just resumed
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
-    const std::uint64_t needed = (options_.batch + 1) * options_.oracle.repeats;
-    if (oracle_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
+    const std::uint64_t needed = (options_.batch + 1) * options_.measuring.repeats;
+    if (objective_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
       ask_corrected_simulator(rng.bits());
       report = learner_.reinforce(task_, options_.rate, options_.entropy, rng);
     } else {
@@ -100,39 +93,39 @@ UpdateReport SystemStage::step(Rng rng) {
 
 void SystemStage::measure_starts() {
   // Into the simulated task first, so that its best is the placement of stage II even if there was no stage II.
-  const std::vector<Placement> classical = classical_placements(simulated_.problem(), options_.seed);
-  for (const Placement& placement : classical) simulated_.evaluate(placement);
+  const std::vector<Placement> cheap = cheap_placements(simulated_, options_.seed);
+  for (const Placement& placement : cheap) simulated_.evaluate(placement);
   MethodOptions options;
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
   try {
-    simulated_.evaluate(zero_shot(network_, simulated_.problem(), kSamples, options).placement);
+    simulated_.evaluate(zero_shot(network_, simulated_.problem(), simulated_.objective(), kSamples, options).placement);
   } catch (const InfeasibleError&) {
     // Whether anything fits is asked next.
   }
   if (simulated_.elites().empty())
     throw InfeasibleError(fmt::format("{}: found no placement that fits in memory to start from", simulated_.name()));
-  oracle_.set_incumbent(simulated_.best());
+  objective_.set_incumbent(simulated_.best());
   std::vector<Placement> starts = {simulated_.best()};
   for (const Elite& elite : simulated_.elites()) starts.push_back(placement_of(elite));
-  starts.insert(starts.end(), classical.begin(), classical.end());
+  starts.insert(starts.end(), cheap.begin(), cheap.end());
   for (const Placement& start : starts)
-    if (!oracle_.would_refuse(start)) task_.evaluate(start);
+    if (!objective_.would_refuse(start)) task_.evaluate(start);
 }
 
 // Expert iteration with an expert that knows what the devices were measured to take; the policy learns from the elites.
 void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
-  if (oracle_.ratios() == nullptr) return;
+  if (objective_.ratios() == nullptr) return;
   MethodOptions options;
   options.budget = Budget::for_evaluations(kSearchEvaluations);
   options.seed = seed;
-  const Advice advice = [this](const Problem& problem, const MethodOptions& how) {
-    return zero_shot(network_, problem, kSamples, how);
+  const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
+    return zero_shot(network_, problem, objective, kSamples, how);
   };
-  const Suggestion found = search_corrected(*oracle_.ratios(), task_.problem(), task_.best(), advice, options);
+  const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), task_.best(), advice, options);
   if (found.predicted >= found.before) return;
   try {
-    oracle_.measure(found.placement);
+    objective_.measure(found.placement);
     task_.evaluate(found.placement);
   } catch (const InfeasibleError&) {
     // The system disagrees with the simulator about memory.
@@ -142,15 +135,15 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
 void SystemStage::hold_final() {
   std::vector<Placement> field = {simulated_.best()};
   const auto enter = [&](Placement placement) {
-    const auto same = [&](const Placement& other) { return oracle_.key(other) == oracle_.key(placement); };
+    const auto same = [&](const Placement& other) { return objective_.key(other) == objective_.key(placement); };
     if (field.size() > kFinalists || std::any_of(field.begin(), field.end(), same)) return;
-    if (!oracle_.would_refuse(placement)) field.push_back(std::move(placement));
+    if (!objective_.would_refuse(placement)) field.push_back(std::move(placement));
   };
   enter(task_.best());
   for (const Elite& elite : task_.elites()) enter(placement_of(elite));
   std::vector<std::vector<Seconds>> times(field.size());
   for (std::uint64_t round = 0; round < final_rounds(); ++round)
-    for (std::size_t i = 0; i < field.size(); ++i) times[i].push_back(oracle_.run(field[i]));
+    for (std::size_t i = 0; i < field.size(); ++i) times[i].push_back(objective_.run(field[i]));
   SystemVerdict verdict;
   verdict.before = median(times[0]);
   verdict.finalists = field.size() - 1;

@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "doppler/learn/train/learner.h"
-#include "doppler/sim/measured_oracle.h"
+#include "doppler/sim/measured_objective.h"
 
 namespace doppler {
 
 struct SystemStageOptions {
   std::uint64_t runs = 400;  // of the system, all in all; a final that is interrupted is run again as a whole
-  MeasuredOracleOptions oracle;
+  MeasuredObjectiveOptions measuring;
   double rate = 3e-4;      // gentle: there are few updates, and they are noisy
   double entropy = 1e-3;   // weight
   std::size_t batch = 8;   // rollouts per update
@@ -37,8 +37,9 @@ struct SystemVerdict {
 // so, with p < 0.05 divided by the number of rivals (Bonferroni). Otherwise the placement of stage II stays.
 class SystemStage {
  public:
-  // All must outlive it. `simulated` has what stage II found, if anything.
-  SystemStage(Network<float>& network, Task& simulated, Oracle& system, const SystemStageOptions& options);
+  // `network` and `simulated` must outlive it. `simulated` has what stage II found, if anything.
+  SystemStage(Network<float>& network, Task& simulated, std::shared_ptr<Executor> executor,
+              const SystemStageOptions& options);
 
   bool finished() const { return verdict_.has_value(); }
   // One update; the first measures what is known already, the last holds the final. `rng` is of its own for every step.
@@ -49,21 +50,21 @@ class SystemStage {
   std::uint64_t episodes() const;
   Task& task() { return task_; }
   const Task& task() const { return task_; }
-  MeasuredOracle& oracle() { return oracle_; }
-  const MeasuredOracle& oracle() const { return oracle_; }
+  MeasuredObjective& objective() { return objective_; }
+  const MeasuredObjective& objective() const { return objective_; }
   Learner& learner() { return learner_; }
   const Learner& learner() const { return learner_; }
   const std::optional<SystemVerdict>& verdict() const { return verdict_; }
   const SystemStageOptions& options() const { return options_; }
 
-  // From a checkpoint; the task is restored by itself, the measurements by the oracle's recall().
+  // From a checkpoint; the task is restored by itself, the measurements by the objective's recall().
   void restore(std::uint64_t steps, std::optional<SystemVerdict> verdict);
 
   static constexpr std::uint64_t kFewestRuns = 60;
 
  private:
   SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
-              std::unique_ptr<MeasuredOracle> oracle);
+              std::unique_ptr<MeasuredObjective> objective);
   void measure_starts();
   void ask_corrected_simulator(std::uint64_t seed);
   void hold_final();
@@ -72,7 +73,7 @@ class SystemStage {
   Network<float>& network_;
   Task& simulated_;
   const SystemStageOptions options_;
-  MeasuredOracle& oracle_;  // the task owns it
+  MeasuredObjective& objective_;  // the task owns it
   Task task_;
   Learner learner_;
   std::uint64_t steps_ = 0;

@@ -11,16 +11,14 @@
 
 namespace doppler {
 
-Task::Task(std::string name, const Problem& problem, std::unique_ptr<Oracle> oracle, Seconds bound)
+Task::Task(std::string name, std::unique_ptr<Objective> objective, Seconds bound)
     : name_(std::move(name)),
-      problem_(&problem),
-      input_(problem),
-      oracle_(std::move(oracle)),
-      simulator_(problem),
+      objective_(std::move(objective)),
+      input_(problem()),
       bound_(bound),
-      ranked_(problem.rules().read_priorities()) {
-  current_.device_of_op.resize(problem.op_count());
-  if (ranked_) current_.priority.resize(problem.op_count());
+      ranked_(problem().rules().read_priorities()) {
+  current_.device_of_op.resize(problem().op_count());
+  if (ranked_) current_.priority.resize(problem().op_count());
 }
 
 Seconds Task::evaluate(std::span<const DeviceId> device_of_op, std::span<const OpId> order) {
@@ -32,7 +30,7 @@ Seconds Task::evaluate(std::span<const DeviceId> device_of_op, std::span<const O
 
 Seconds Task::evaluate(const Placement& placement) {
   ++evaluations_;
-  const Seconds makespan = oracle_->evaluate(placement);
+  const Seconds makespan = objective_->value(placement);
   if (worth_keeping(makespan)) keep(placement, makespan);
   return makespan;
 }
@@ -43,14 +41,14 @@ bool Task::worth_keeping(Seconds makespan) const {
 }
 
 void Task::keep(const Placement& placement, Seconds makespan) {
-  const Timeline timeline = simulator_.simulate(placement);
+  const Timeline timeline = objective_->simulate(placement);
   if (!timeline.feasible()) return;
   Elite elite{makespan, {}, placement.device_of_op};
   // Executions are sorted by start; of two ops that start together one may be the other's input (zero costs), so the
   // topological position decides.
-  std::vector<Seconds> start(problem_->op_count());
+  std::vector<Seconds> start(problem().op_count());
   for (const Timeline::Execution& execution : timeline.executions) start[execution.op] = execution.start;
-  const auto topological = problem_->graph().topological_order();
+  const auto topological = problem().graph().topological_order();
   elite.order.assign(topological.begin(), topological.end());
   std::stable_sort(elite.order.begin(), elite.order.end(), [&](OpId a, OpId b) { return start[a] < start[b]; });
   const auto at = std::upper_bound(elites_.begin(), elites_.end(), makespan,
@@ -65,30 +63,26 @@ void Task::keep(const Placement& placement, Seconds makespan) {
 
 const std::string& Task::fingerprint() {
   if (!fingerprint_.empty()) return fingerprint_;
-  const Rules& rules = problem_->rules();
+  const Rules& rules = problem().rules();
   std::uint64_t hash = mix(static_cast<std::uint64_t>(rules.discipline), static_cast<std::uint64_t>(rules.links));
   const auto add = [&](std::uint64_t value) { hash = mix(hash, value); };
   const auto add_number = [&](double value) { add(std::bit_cast<std::uint64_t>(value)); };
   add(static_cast<std::uint64_t>(rules.ties) * 2 + (rules.bulk_synchronous ? 1 : 0));
-  add_number(rules.noise);
-  if (rules.noise > 0 || rules.discipline == Discipline::random) add(rules.seed);
-  for (OpId op = 0; op < problem_->op_count(); ++op) {
-    for (DeviceId device = 0; device < problem_->device_count(); ++device)
-      add_number(problem_->allows(op, device) ? problem_->costs().op_time(op, device) : Costs::kNever);
+  if (rules.discipline == Discipline::random) add(rules.seed);
+  for (OpId op = 0; op < problem().op_count(); ++op) {
+    for (DeviceId device = 0; device < problem().device_count(); ++device)
+      add_number(problem().allows(op, device) ? problem().costs().op_time(op, device) : Costs::kNever);
     for (const PolicyInput::Edge& edge : input_.consumers(op)) add(edge.op);
   }
-  for (const Seconds time : problem_->costs().mean_transfers()) add_number(time);
-  for (const char letter : machine_to_json(problem_->machine())) add(static_cast<unsigned char>(letter));
+  for (const Seconds time : problem().costs().mean_transfers()) add_number(time);
+  for (const char letter : machine_to_json(problem().machine())) add(static_cast<unsigned char>(letter));
   return fingerprint_ = fmt::format("{:016x}", hash);
 }
 
-OwnedTask::OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded)
-    : graph_(std::move(graph)),
-      machine_(std::move(machine)),
-      costs_(graph_, machine_),
-      problem_(costs_, rules),
-      task_(std::move(name), problem_, std::make_unique<SimulatorOracle>(problem_),
-            bounded ? lower_bound(problem_).value : 0) {}
+std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool bounded) {
+  return std::make_unique<Task>(std::move(name), std::make_unique<ExactObjective>(problem),
+                                bounded ? lower_bound(problem).value : 0);
+}
 
 void Task::restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations) {
   best_ = std::move(best);

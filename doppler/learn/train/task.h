@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doppler/learn/doppler/policy_input.h"
-#include "doppler/sim/oracle.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 
@@ -16,15 +16,15 @@ struct Elite {
   std::vector<DeviceId> device_of_op;
 };
 
-// One graph on one machine under some rules, with the best that was found for it. The trainer knows what it optimises
-// only as an oracle.
+// One problem, what its placements are judged by, and the best that was found for it.
 class Task {
  public:
-  // `problem` must outlive the task. `bound`: a proven lower bound, 0 if unknown.
-  Task(std::string name, const Problem& problem, std::unique_ptr<Oracle> oracle, Seconds bound = 0);
+  // `bound`: a proven lower bound on the objective, 0 if unknown.
+  Task(std::string name, std::unique_ptr<Objective> objective, Seconds bound = 0);
 
   const std::string& name() const { return name_; }
-  const Problem& problem() const { return *problem_; }
+  const Problem& problem() const { return objective_->problem(); }
+  Objective& objective() { return *objective_; }
   const PolicyInput& input() const { return input_; }
   Seconds bound() const { return bound_; }
   std::uint64_t evaluations() const { return evaluations_; }
@@ -53,10 +53,8 @@ class Task {
   void keep(const Placement& placement, Seconds makespan);
 
   std::string name_;
-  const Problem* problem_;
+  std::unique_ptr<Objective> objective_;
   PolicyInput input_;
-  std::unique_ptr<Oracle> oracle_;
-  Simulator simulator_;
   Seconds bound_;
   bool ranked_;  // the discipline reads priorities
   std::uint64_t evaluations_ = 0;
@@ -65,24 +63,7 @@ class Task {
   std::vector<Elite> elites_;
 };
 
-// A task with everything it refers to, with the simulator as its oracle.
-class OwnedTask {
- public:
-  // The lower bound is computed if asked for: it takes longer than a few updates.
-  OwnedTask(std::string name, Graph graph, Machine machine, const Rules& rules, bool bounded);
-  OwnedTask(const OwnedTask&) = delete;
-  OwnedTask& operator=(const OwnedTask&) = delete;
-
-  Task& task() { return task_; }
-  const Task& task() const { return task_; }
-  const Problem& problem() const { return problem_; }
-
- private:
-  Graph graph_;
-  Machine machine_;
-  Costs costs_;
-  Problem problem_;
-  Task task_;
-};
+// A task by exact makespans. The lower bound is computed if asked for: it takes longer than a few updates.
+std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool bounded);
 
 }  // namespace doppler

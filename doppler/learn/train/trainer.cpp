@@ -9,10 +9,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/train/expert.h"
-#include "doppler/place/list/critical_path.h"
-#include "doppler/place/list/etf.h"
-#include "doppler/place/list/heft.h"
-#include "doppler/place/partition/metis.h"
+#include "doppler/place/cheap_methods.h"
 
 namespace doppler {
 namespace {
@@ -62,23 +59,15 @@ Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
   DOPPLER_CHECK(std::is_sorted(options.stages.begin(), options.stages.end()), "stages out of order");
 }
 
-Task& Trainer::add(std::unique_ptr<OwnedTask> owned, double weight) {
-  return add({.owned = std::move(owned), .weight = weight});
-}
-
 Task& Trainer::add(std::unique_ptr<Task> task, double weight) {
-  return add({.owned = nullptr, .borrowed = std::move(task), .weight = weight});
-}
-
-Task& Trainer::add(Slot slot) {
-  const Problem& problem = slot.task().problem();
+  const Problem& problem = task->problem();
   if (std::uint64_t{problem.op_count()} * problem.device_count() > kMostCells)
     throw InputError(
         fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
                     "trained on smaller graphs",
-                    slot.task().name(), problem.op_count(), problem.device_count(), kMostCells));
-  slots_.push_back(std::move(slot));
-  return slots_.back().task();
+                    task->name(), problem.op_count(), problem.device_count(), kMostCells));
+  slots_.push_back({.task = std::move(task), .weight = weight});
+  return *slots_.back().task;
 }
 
 void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
@@ -91,9 +80,9 @@ void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
   }
 }
 
-SystemStage& Trainer::use_system(Oracle& system, const SystemStageOptions& options) {
+SystemStage& Trainer::use_system(std::shared_ptr<Executor> executor, const SystemStageOptions& options) {
   DOPPLER_CHECK(!slots_.empty() && has(Stage::system), "a system without a task or a stage");
-  system_ = std::make_unique<SystemStage>(network_, slots_.front().task(), system, options);
+  system_ = std::make_unique<SystemStage>(network_, *slots_.front().task, std::move(executor), options);
   return *system_;
 }
 
@@ -103,7 +92,7 @@ bool Trainer::has(Stage stage) const {
 
 void Trainer::generate(Slot& slot) {
   slot.generation = generated_++;
-  slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
+  slot.task = generator_(stream(options_.seed, Stream::generation, slot.generation));
   slot.search_credit = 0;
 }
 
@@ -138,7 +127,7 @@ TrainingReport Trainer::step() {
   report.result = update(slot, report.stage, report.done, rng);
   ++slot.visits;
   report.update = updates_++;
-  const Task& task = slot.task();
+  const Task& task = *slot.task;
   report.task = task.name();
   report.best = task.best_makespan();
   report.bound = task.bound();
@@ -153,17 +142,17 @@ TrainingReport Trainer::system_step() {
   report.result = system_->step(stream(options_.seed, Stream::system, system_->steps()));
   report.task = system_->task().name();
   report.best = system_->task().best_makespan();
-  report.runs = system_->oracle().runs();
-  report.refused = system_->oracle().refused();
+  report.runs = system_->objective().runs();
+  report.refused = system_->objective().refused();
   return report;
 }
 
 UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
-  Task& task = slot.task();
+  Task& task = *slot.task;
   // Where memory is tight samples seldom fit: begin with placements that were repaired.
   if (slot.visits == 0 && task.elites().empty() &&
       (task.problem().memory_limited() || (stage == Stage::imitation && options_.teacher == Teacher::best)))
-    ask_classical_methods(task);
+    ask_cheap_methods(task);
   const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
   if (stage == Stage::imitation) {
     if (options_.teacher == Teacher::best) {
@@ -184,22 +173,17 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   return report;
 }
 
-void Trainer::ask_classical_methods(Task& task) {
+void Trainer::ask_cheap_methods(Task& task) {
   MethodOptions options;
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
-  for (const auto method : {heft, etf, critical_path, metis}) {
-    try {
-      task.evaluate(method(task.problem(), options).placement);
-    } catch (const InfeasibleError&) {
-      // Another method may find something that fits.
-    }
-  }
+  ask(cheap_methods(), task.problem(), task.objective(), options,
+      [&](std::string_view, const Proposal& found) { task.evaluate(found.placement); });
 }
 
 // From the batch's best half of the time, otherwise from the best elite or a random one.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
-  Task& task = slot.task();
+  Task& task = *slot.task;
   if (slot.next_chunk == 0) {
     const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))], ops = task.problem().op_count();
     slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch / ops, per_op * ops));
@@ -229,8 +213,9 @@ std::string Trainer::method() const {
   for (const Stage stage : options_.stages) stages += fmt::format("{} ", to_string(stage));
   if (system_) {
     const SystemStageOptions& system = system_->options();
-    stages += fmt::format("runs {} repeats {} max-slowdown {} system batch {} rate {} entropy {} ", system.runs,
-                          system.oracle.repeats, system.oracle.max_slowdown, system.batch, system.rate, system.entropy);
+    stages +=
+        fmt::format("runs {} repeats {} max-slowdown {} system batch {} rate {} entropy {} ", system.runs,
+                    system.measuring.repeats, system.measuring.max_slowdown, system.batch, system.rate, system.entropy);
   }
   const LearnerOptions& learner = options_.learner;
   return fmt::format(
@@ -292,7 +277,7 @@ PolicyFile Trainer::save(double best_validation) const {
   training["seconds"] = seconds();
   if (std::isfinite(best_validation)) training["best_validation"] = best_validation;
   for (const Slot& slot : slots_) {
-    Task& task = slot.task();
+    Task& task = *slot.task;
     nlohmann::ordered_json entry;
     entry["name"] = task.name();
     entry["fingerprint"] = task.fingerprint();
@@ -389,9 +374,9 @@ void Trainer::restore_slot(const std::string& where, const void* json, Slot& slo
   slot.next_chunk = entry.at("next_chunk").get<std::uint64_t>();
   if (slot.generated) {
     slot.generation = entry.at("generation").get<std::uint64_t>();
-    slot.owned = generator_(stream(options_.seed, Stream::generation, slot.generation));
+    slot.task = generator_(stream(options_.seed, Stream::generation, slot.generation));
   }
-  Task& task = slot.task();
+  Task& task = *slot.task;
   const Problem& problem = task.problem();
   if (entry.at("fingerprint") != task.fingerprint())
     throw InputError(

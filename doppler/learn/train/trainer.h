@@ -54,7 +54,7 @@ struct TrainingReport {
 };
 
 // Makes one more task; called with a generator of its own.
-using TaskGenerator = std::function<std::unique_ptr<OwnedTask>(Rng)>;
+using TaskGenerator = std::function<std::unique_ptr<Task>(Rng)>;
 
 // Trains one network on tasks that take turns. Everything random comes from (seed, number of the update), so that a
 // training that is saved and resumed does exactly what it would have done.
@@ -64,12 +64,11 @@ class Trainer {
 
   // Tasks are visited in proportion to their weights; equal weights take turns. Throws InputError if a task is so large
   // that a batch of its episodes would not fit in memory.
-  Task& add(std::unique_ptr<OwnedTask> owned, double weight = 1);
   Task& add(std::unique_ptr<Task> task, double weight = 1);
   // `count` slots for generated tasks.
   void add_generated(TaskGenerator generator, std::size_t count);
-  // Where the stage `system` runs placements of the first task; it needs one. Must outlive the trainer.
-  SystemStage& use_system(Oracle& system, const SystemStageOptions& options);
+  // Where the stage `system` runs placements of the first task; it needs one.
+  SystemStage& use_system(std::shared_ptr<Executor> executor, const SystemStageOptions& options);
   SystemStage* system() { return system_.get(); }  // null: none
 
   bool finished() const;
@@ -80,7 +79,7 @@ class Trainer {
   std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
   Seconds seconds() const;  // spent, over all resumptions
   std::size_t task_count() const { return slots_.size(); }
-  Task& task(std::size_t i) { return slots_[i].task(); }
+  Task& task(std::size_t i) { return *slots_[i].task; }
 
   // The network as it stands, without what only a training needs.
   PolicyFile policy() const;
@@ -91,16 +90,13 @@ class Trainer {
 
  private:
   struct Slot {
-    std::unique_ptr<OwnedTask> owned;     // either …
-    std::unique_ptr<Task> borrowed = {};  // … or this
+    std::unique_ptr<Task> task;
     double weight = 1;
     std::uint64_t visits = 0;
     bool generated = false;
     std::uint64_t generation = 0;  // which generated task
     double search_credit = 0;      // evaluations that expert iteration has saved up
     std::uint64_t next_chunk = 0;  // of which it spends so many at once
-
-    Task& task() const { return owned ? owned->task() : *borrowed; }
   };
 
   bool has(Stage stage) const;
@@ -112,9 +108,8 @@ class Trainer {
   Slot& next_slot();
   void generate(Slot& slot);
   void seek_expert(Slot& slot, Rng rng);
-  void ask_classical_methods(Task& task);
+  void ask_cheap_methods(Task& task);
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
-  Task& add(Slot slot);
   void restore_slot(const std::string& where, const void* json, Slot& slot);
   void restore_system(const std::string& where, const void* json);
   // What decides how a training goes on, beside its length.

@@ -6,7 +6,7 @@
 
 namespace doppler {
 
-Proposal zero_shot(Network<float>& network, const Problem& problem, std::uint32_t samples,
+Proposal zero_shot(Network<float>& network, const Problem& problem, Objective& objective, std::uint32_t samples,
                    const MethodOptions& options) {
   const PolicyInput input(problem);
   Embedding<float> embedding;
@@ -16,7 +16,7 @@ Proposal zero_shot(Network<float>& network, const Problem& problem, std::uint32_
   Rng rng(options.seed);
   std::vector<Cause> causes(problem.op_count());
   for (OpId op = 0; op < problem.op_count(); ++op) causes[op] = cause_of(problem, op, Cause::policy);
-  Incumbent best("doppler", problem, options);
+  Incumbent best("doppler", objective, options);
   for (std::uint32_t i = 0; i <= samples && !best.exhausted(); ++i) {
     rollout->act(embedding, network.head(), i == 0 ? Deciding::greedy : Deciding::sampled, rng);
     Placement placement;

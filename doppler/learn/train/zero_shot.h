@@ -6,8 +6,8 @@
 namespace doppler {
 
 // The policy's answer for a problem that it may never have seen: the best of its greedy placement and `samples` others,
-// by simulation. (Greedy alone is erratic.) Throws InfeasibleError if nothing fits in memory.
-Proposal zero_shot(Network<float>& network, const Problem& problem, std::uint32_t samples,
+// by the objective. (Greedy alone is erratic.) Throws InfeasibleError if nothing fits in memory.
+Proposal zero_shot(Network<float>& network, const Problem& problem, Objective& objective, std::uint32_t samples,
                    const MethodOptions& options);
 
 }  // namespace doppler

@@ -132,7 +132,7 @@ Seconds AssignmentTree::search() {
     }
     Placement placement;
     placement.device_of_op = device_of_op_;
-    record_.simulate(placement);
+    record_.evaluate(placement);
     assign(leaders_[depth], kNoDevice);
   }
 }

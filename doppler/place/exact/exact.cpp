@@ -23,8 +23,8 @@ constexpr std::uint64_t kMostMoves = 100'000;
 constexpr std::size_t kMemory = 200;  // of late acceptance, in moves
 
 // Whether the trees cover the rules, and the graph is small enough to try.
-bool may_search(const Problem& problem) {
-  return problem.rules().noise == 0 && !problem.rules().bulk_synchronous && problem.op_count() <= kMostOps;
+bool may_search(const Problem& problem, const Objective& objective) {
+  return objective.exact() && !problem.rules().bulk_synchronous && problem.op_count() <= kMostOps;
 }
 
 bool ranked(const Problem& problem) {
@@ -61,7 +61,7 @@ void move_randomly(const Problem& problem, Rng& rng, Placement& placement) {
 void balance(const Problem& problem, Placement current, Seconds bound, Rng& rng, SearchRecord& record) {
   const OpId n = problem.op_count();
   if (ranked(problem) && current.priority.empty()) current.priority = default_priority(problem.costs());
-  Seconds value = record.simulate(current);
+  Seconds value = record.evaluate(current);
   std::vector<Seconds> earlier(kMemory, value);
   const std::uint64_t moves = std::min(kMovesPerOp * n, kMostMoves);
   for (std::uint64_t i = 0; i < moves && !record.beats(bound) && !record.exhausted(); ++i) {
@@ -71,7 +71,7 @@ void balance(const Problem& problem, Placement current, Seconds bound, Rng& rng,
     } else {
       move_randomly(problem, rng, next);
     }
-    const Seconds next_value = record.simulate(next);
+    const Seconds next_value = record.evaluate(next);
     if (next_value <= value || next_value <= earlier[i % kMemory]) {
       value = next_value;
       current = std::move(next);
@@ -80,16 +80,17 @@ void balance(const Problem& problem, Placement current, Seconds bound, Rng& rng,
   }
 }
 
-void find_first_placement(const Problem& problem, const MethodOptions& options, Seconds bound, SearchRecord& record) {
+void find_first_placement(const Problem& problem, Objective& objective, const MethodOptions& options, Seconds bound,
+                          SearchRecord& record) {
   MethodOptions start = options;
   start.known_bound = bound;
   start.on_progress = nullptr;
   start.budget = options.budget.share(kStartShare).at_most(kStartPerOp * problem.op_count());
   try {
-    Proposal proposal = portfolio(problem, start);
+    Proposal proposal = portfolio(problem, objective, start);
     proposal.placement.cause_of_op.clear();
     record.count(proposal.evaluations);
-    record.simulate(proposal.placement);
+    record.evaluate(proposal.placement);
   } catch (const InfeasibleError&) {
     return;  // heuristics found nothing that fits in memory; the search may
   }
@@ -125,15 +126,15 @@ Seconds search(const Problem& problem, SearchRecord& record) {
 
 }  // namespace
 
-Proposal exact(const Problem& problem, const MethodOptions& options) {
-  const bool bounds_hold = problem.rules().noise == 0;
+Proposal exact(const Problem& problem, Objective& objective, const MethodOptions& options) {
+  const bool bounds_hold = objective.exact();
   const Seconds bound = !bounds_hold ? 0 : options.known_bound > 0 ? options.known_bound : lower_bound(problem).value;
-  SearchRecord record(problem, options);
-  find_first_placement(problem, options, bound, record);
+  SearchRecord record(objective, options);
+  find_first_placement(problem, objective, options, bound, record);
 
   Proposal proposal;
   if (bounds_hold) proposal.proven_bound = bound;
-  const bool searched = !record.beats(bound) && may_search(problem);
+  const bool searched = !record.beats(bound) && may_search(problem, objective);
   if (record.beats(bound)) {
     proposal.proven_bound = record.makespan();
   } else if (searched) {

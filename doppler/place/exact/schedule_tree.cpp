@@ -364,7 +364,7 @@ void ScheduleTree::offer_leaf() {
   Placement placement;
   placement.device_of_op = device_;
   if (problem_.rules().discipline != Discipline::fifo) placement.priority = ranks_from_order(sequence_);
-  record_.simulate(placement);
+  record_.evaluate(placement);
 }
 
 Seconds ScheduleTree::search() {

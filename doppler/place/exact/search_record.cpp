@@ -5,9 +5,9 @@ namespace {
 constexpr std::uint64_t kEvaluationsPerLook = 64;  // at the clock and the interrupt flag
 }
 
-Seconds SearchRecord::simulate(const Placement& placement) {
+Seconds SearchRecord::evaluate(const Placement& placement) {
   count();
-  const Seconds makespan = simulator_.fits_in_memory(placement) ? simulator_.makespan(placement) : Costs::kNever;
+  const Seconds makespan = objective_.fits_in_memory(placement) ? objective_.value(placement) : Costs::kNever;
   if (makespan < makespan_) {
     makespan_ = makespan;
     placement_ = placement;

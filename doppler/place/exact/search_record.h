@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "doppler/place/method.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 
@@ -13,11 +12,13 @@ namespace doppler {
 // expensive as simulations and count as such. Internal to `exact`.
 class SearchRecord {
  public:
-  SearchRecord(const Problem& problem, const MethodOptions& options)
-      : options_(options), simulator_(problem), grain_(problem.rules().noise == 0 && integer_times(problem) ? 1 : 0) {}
+  SearchRecord(Objective& objective, const MethodOptions& options)
+      : options_(options),
+        objective_(objective),
+        grain_(objective.exact() && integer_times(objective.problem()) ? 1 : 0) {}
 
-  // The makespan, infinite if the placement does not fit in memory; keeps the best.
-  Seconds simulate(const Placement& placement);
+  // The value, infinite if the placement does not fit in memory; keeps the best.
+  Seconds evaluate(const Placement& placement);
   void count(std::uint64_t evaluations = 1);
   bool exhausted() const { return exhausted_; }
 
@@ -34,7 +35,7 @@ class SearchRecord {
   static constexpr double kRounding = 1e-11;
 
   const MethodOptions& options_;
-  Simulator simulator_;
+  Objective& objective_;
   Seconds grain_;  // all makespans are multiples of it; 0: unknown
   Placement placement_;
   Seconds makespan_ = Costs::kNever;

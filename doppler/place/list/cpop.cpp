@@ -53,7 +53,7 @@ DeviceId device_for(const Problem& problem, const std::vector<OpId>& path) {
 
 }  // namespace
 
-Proposal cpop(const Problem& problem, const MethodOptions&) {
+Proposal cpop(const Problem& problem, Objective& objective, const MethodOptions&) {
   const Costs& costs = problem.costs();
   const Levels level = levels(problem.graph(), costs.mean_times(), costs.mean_transfers());
   const std::vector<OpId> path = critical_path_of(costs, level);
@@ -81,7 +81,7 @@ Proposal cpop(const Problem& problem, const MethodOptions&) {
       place_where_it_finishes_first(schedule, costs, op);
     producers.placed(op, [&](OpId consumer) { ready.push(consumer); });
   }
-  return fit_in_memory(problem, {std::move(schedule).finish(ListSchedule::Order::started)});
+  return fit_in_memory(objective, {std::move(schedule).finish(ListSchedule::Order::started)});
 }
 
 }  // namespace doppler

@@ -100,11 +100,11 @@ Placement repetition(const Problem& problem, std::span<const Seconds> level, boo
 
 }  // namespace
 
-Proposal critical_path(const Problem& problem, const MethodOptions& options) {
+Proposal critical_path(const Problem& problem, Objective& objective, const MethodOptions& options) {
   const Costs& costs = problem.costs();
   const Levels level = levels(problem.graph(), costs.mean_times(), costs.mean_transfers());
   const Rng rng(options.seed);
-  Incumbent best("critical_path", problem, options);
+  Incumbent best("critical_path", objective, options);
   for (std::uint64_t i = 0; i < kRepetitions && !best.exhausted(); ++i)
     best.consider(options.published ? repetition<PublishedPick>(problem, level.bottom, true, rng.split(i))
                                     : repetition<MostCritical>(problem, level.bottom, false, rng.split(i)));

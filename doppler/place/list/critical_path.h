@@ -13,6 +13,6 @@ namespace doppler {
 // for graphs of its size): the number of an equally critical op is drawn, but used as an index into the whole
 // ready list; and an op's start is recorded as the work already on its device, so waiting for inputs is
 // forgotten.
-Proposal critical_path(const Problem& problem, const MethodOptions& options);
+Proposal critical_path(const Problem& problem, Objective& objective, const MethodOptions& options);
 
 }  // namespace doppler

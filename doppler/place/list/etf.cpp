@@ -130,8 +130,8 @@ class EarliestTaskFirst {
 
 }  // namespace
 
-Proposal etf(const Problem& problem, const MethodOptions&) {
-  return fit_in_memory(problem, {EarliestTaskFirst(problem).run()});
+Proposal etf(const Problem& problem, Objective& objective, const MethodOptions&) {
+  return fit_in_memory(objective, {EarliestTaskFirst(problem).run()});
 }
 
 }  // namespace doppler

@@ -4,7 +4,7 @@
 
 namespace doppler {
 
-Proposal heft(const Problem& problem, const MethodOptions&) {
+Proposal heft(const Problem& problem, Objective& objective, const MethodOptions&) {
   const Costs& costs = problem.costs();
   const std::vector<std::uint32_t> rank = default_priority(costs);  // descending upward rank
   std::vector<OpId> order(problem.op_count());
@@ -12,7 +12,7 @@ Proposal heft(const Problem& problem, const MethodOptions&) {
 
   ListSchedule schedule(problem);
   for (const OpId op : order) place_where_it_finishes_first(schedule, costs, op);
-  return fit_in_memory(problem, {std::move(schedule).finish(ListSchedule::Order::started)});
+  return fit_in_memory(objective, {std::move(schedule).finish(ListSchedule::Order::started)});
 }
 
 }  // namespace doppler

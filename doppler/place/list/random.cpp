@@ -6,7 +6,7 @@
 
 namespace doppler {
 
-Proposal random(const Problem& problem, const MethodOptions& options) {
+Proposal random(const Problem& problem, Objective& objective, const MethodOptions& options) {
   Placement placement = empty_placement(problem);
   StaticMemory memory(problem);
   Rng rng(options.seed);
@@ -21,7 +21,7 @@ Proposal random(const Problem& problem, const MethodOptions& options) {
     memory.add(op, device);
     assign_unit(problem, placement, op, device, full ? Cause::memory : Cause::chosen);
   });
-  return fit_in_memory(problem, {std::move(placement)});
+  return fit_in_memory(objective, {std::move(placement)});
 }
 
 }  // namespace doppler

@@ -5,7 +5,7 @@
 
 namespace doppler {
 
-Proposal round_robin(const Problem& problem, const MethodOptions&) {
+Proposal round_robin(const Problem& problem, Objective& objective, const MethodOptions&) {
   Placement placement = empty_placement(problem);
   StaticMemory memory(problem);
   DeviceId next = 0;
@@ -22,7 +22,7 @@ Proposal round_robin(const Problem& problem, const MethodOptions&) {
     memory.add(op, device);
     assign_unit(problem, placement, op, device, passed_full ? Cause::memory : Cause::chosen);
   });
-  return fit_in_memory(problem, {std::move(placement)});
+  return fit_in_memory(objective, {std::move(placement)});
 }
 
 }  // namespace doppler

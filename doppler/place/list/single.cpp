@@ -5,8 +5,8 @@
 
 namespace doppler {
 
-Proposal single(const Problem& problem, const MethodOptions& options) {
-  Incumbent best("single", problem, options);
+Proposal single(const Problem& problem, Objective& objective, const MethodOptions& options) {
+  Incumbent best("single", objective, options);
   for (DeviceId device = 0; device < problem.device_count() && !best.exhausted(); ++device)
     best.consider(one_device(problem, device));
   return std::move(best).finish();

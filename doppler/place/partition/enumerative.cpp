@@ -135,8 +135,8 @@ class Enumerative {
 
 }  // namespace
 
-Proposal enumerative(const Problem& problem, const MethodOptions&) {
-  return fit_in_memory(problem, {Enumerative(problem).run()});
+Proposal enumerative(const Problem& problem, Objective& objective, const MethodOptions&) {
+  return fit_in_memory(objective, {Enumerative(problem).run()});
 }
 
 }  // namespace doppler

@@ -303,10 +303,10 @@ Placement place_parts(const Problem& problem, const Contraction& graph, const st
 
 }  // namespace
 
-Proposal metis(const Problem& problem, const MethodOptions& options) {
+Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options) {
   const Contraction graph = contract(problem);
   const Targets target = targets(problem, graph.constraints);
-  Incumbent best("metis", problem, options);
+  Incumbent best("metis", objective, options);
   for (std::uint64_t trial = 0; trial < kTrials && !best.exhausted(); ++trial) {
     const double imbalance = kImbalances[trial % kImbalances.size()];
     const auto part = partition(graph, target, problem.device_count(), imbalance, mix(options.seed, trial));

@@ -12,7 +12,6 @@
 #include "doppler/place/memory.h"
 #include "doppler/place/search/search_state.h"
 #include "doppler/sim/ordered_evaluator.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
@@ -34,22 +33,23 @@ constexpr double kFewStepsPerOp = 20;        // with fewer, a pass starts cooler
 
 struct Best {
   Placement placement;
-  Seconds makespan = Costs::kNever;
+  Seconds value = Costs::kNever;
 };
 
 class Chain {
  public:
-  Chain(const Problem& problem, const MethodOptions& options, Rng rng, std::uint64_t evaluations, double first_heat)
+  Chain(const Problem& problem, std::unique_ptr<Objective> objective, const MethodOptions& options, Rng rng,
+        std::uint64_t evaluations, double first_heat)
       : problem_(problem),
+        objective_(std::move(objective)),
         options_(options),
         rng_(rng),
         evaluations_left_(evaluations),
         first_heat_(first_heat),
         discipline_(problem.rules().bulk_synchronous ? Discipline::fifo : problem.rules().discipline),
         ranked_(discipline_ == Discipline::priority || discipline_ == Discipline::ordered),
-        state_(problem, ranked_),
-        simulator_(problem) {
-    if (ranked_ && OrderedEvaluator::supports(problem)) ordered_ = std::make_unique<OrderedEvaluator>(problem);
+        state_(problem, ranked_) {
+    if (ranked_) ordered_ = objective_->ordered();
   }
 
   // Begins at `start`; true if it fits in memory.
@@ -57,7 +57,7 @@ class Chain {
     state_.assign(start);
     start_ = start;
     ++evaluations_;
-    return record(simulator_.makespan(state_.device_of_op(), ranks()));
+    return record(objective_->value(state_.device_of_op(), ranks()));
   }
 
   // One cooling pass. `common` is the best of all chains so far.
@@ -69,7 +69,7 @@ class Chain {
       if (first || rng_.below(2) == 0) {
         if (!first) choose_start(ordered_best_);
         anneal_ordered(heat, steps, ordered_best_);
-      } else if (common.makespan < Costs::kNever) {
+      } else if (common.value < Costs::kNever) {
         state_.assign(common.placement);
       }
       anneal_simulated(heat / 3, steps / 4);
@@ -96,7 +96,7 @@ class Chain {
   void choose_start(const Best& best) {
     const double dice = rng_.uniform();
     if (dice < 0.6) {
-      if (best.makespan < Costs::kNever) state_.assign(best.placement);
+      if (best.value < Costs::kNever) state_.assign(best.placement);
     } else if (dice < 0.75 && !problem_.memory_limited()) {
       for_each_unit(problem_, [&](OpId op) {
         const auto devices = problem_.devices(op);
@@ -109,18 +109,18 @@ class Chain {
   }
 
   void keep(Best& best, Seconds makespan) const {
-    best.makespan = makespan;
+    best.value = makespan;
     best.placement.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
     best.placement.priority.assign(ranks().begin(), ranks().end());
   }
   // Keeps the state if it is this chain's best and fits in memory.
   bool record(Seconds makespan) {
-    if (makespan >= best_.makespan) return true;
+    if (makespan >= best_.value) return true;
     if (problem_.memory_limited()) {
       Placement placement;
       placement.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
       placement.priority.assign(ranks().begin(), ranks().end());
-      if (!simulator_.fits_in_memory(placement)) return false;
+      if (!objective_->fits_in_memory(placement)) return false;
     }
     keep(best_, makespan);
     return true;
@@ -128,15 +128,15 @@ class Chain {
 
   void anneal_simulated(double heat, std::uint64_t steps) {
     ++evaluations_;
-    const Seconds current = simulator_.makespan(state_.device_of_op(), ranks());
+    const Seconds current = objective_->value(state_.device_of_op(), ranks());
     record(current);
     const auto attempt = [&](Seconds limit) {
-      const Seconds makespan = simulator_.makespan(state_.device_of_op(), ranks());
+      const Seconds makespan = objective_->value(state_.device_of_op(), ranks());
       return makespan <= limit ? makespan : Costs::kNever;
     };
     const auto look = [&] {
       ++evaluations_;
-      simulator_.critical_chain(state_.device_of_op(), ranks(), critical_);
+      objective_->critical_chain(state_.device_of_op(), ranks(), critical_);
       state_.focus(critical_, kFocus);
     };
     const auto improved = [&](Seconds makespan) { record(makespan); };
@@ -154,7 +154,7 @@ class Chain {
     const auto improved = [&](Seconds makespan) {
       if (&best == &best_) {
         record(makespan);
-      } else if (makespan < best.makespan) {
+      } else if (makespan < best.value) {
         keep(best, makespan);
       }
     };
@@ -215,6 +215,7 @@ class Chain {
   }
 
   const Problem& problem_;
+  const std::unique_ptr<Objective> objective_;
   const MethodOptions& options_;
   Rng rng_;
   std::uint64_t evaluations_left_;
@@ -224,7 +225,6 @@ class Chain {
   const Discipline discipline_;
   const bool ranked_;
   SearchState state_;
-  Simulator simulator_;
   std::unique_ptr<OrderedEvaluator> ordered_;
   Placement start_;
   std::vector<OpId> critical_;
@@ -232,25 +232,25 @@ class Chain {
   Best ordered_best_;  // by strict order, when the rules are `priority`
 };
 
-void sort_by_makespan(std::vector<Placement>& placements, Simulator& simulator) {
+void sort_by_value(std::vector<Placement>& placements, Objective& objective) {
   std::vector<std::pair<Seconds, Placement>> sorted;
   for (Placement& placement : placements) {
-    const Seconds makespan = simulator.makespan(placement);
-    sorted.emplace_back(makespan, std::move(placement));
+    const Seconds value = objective.value(placement);
+    sorted.emplace_back(value, std::move(placement));
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < sorted.size(); ++i) placements[i] = std::move(sorted[i].second);
 }
 
 // On a short budget one chain gets further than several that begin alike and stop half-way. How short a time is, is
-// known by the time of one simulation.
-unsigned chain_count(const MethodOptions& options, const Placement& start, Simulator& simulator) {
+// known by the time of one evaluation.
+unsigned chain_count(const MethodOptions& options, const Placement& start, Objective& objective) {
   const Budget& budget = options.budget;
   double affordable =
       budget.evaluations() == Budget::kUnlimited ? Costs::kNever : static_cast<double>(budget.evaluations());
   if (budget.has_deadline()) {
     const Seconds before = budget.time_left();
-    simulator.makespan(start);
+    objective.value(start);
     const Seconds after = budget.time_left();
     affordable = std::min(affordable, options.threads * after / std::max(before - after, 1e-9));
   }
@@ -260,12 +260,11 @@ unsigned chain_count(const MethodOptions& options, const Placement& start, Simul
   return budget.evaluations() == Budget::kUnlimited ? std::max(count, std::min(options.threads, kChains)) : count;
 }
 
-Proposal run_chains(const Problem& problem, const MethodOptions& options, std::vector<Placement> starts,
-                    double first_heat) {
+Proposal run_chains(const Problem& problem, Objective& objective, const MethodOptions& options,
+                    std::vector<Placement> starts, double first_heat) {
   DOPPLER_CHECK(!starts.empty(), "no placement to start from");
-  Simulator simulator(problem);
-  sort_by_makespan(starts, simulator);
-  const unsigned count = chain_count(options, starts.front(), simulator);
+  sort_by_value(starts, objective);
+  const unsigned count = chain_count(options, starts.front(), objective);
   const Rng rng(options.seed);
   const std::uint64_t total = options.budget.evaluations();
   const std::uint64_t each = total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / count, 1);
@@ -273,7 +272,7 @@ Proposal run_chains(const Problem& problem, const MethodOptions& options, std::v
   Best best;
   const auto meet = [&] {
     for (const auto& chain : chains)
-      if (chain->best().makespan < best.makespan) best = chain->best();
+      if (chain->best().value < best.value) best = chain->best();
   };
   const auto evaluations = [&] {
     std::uint64_t sum = 0;
@@ -281,39 +280,40 @@ Proposal run_chains(const Problem& problem, const MethodOptions& options, std::v
     return sum;
   };
   parallel_for(count, options.threads, [&](unsigned i) {
-    chains[i] = std::make_unique<Chain>(problem, options, rng.split(i), each, first_heat);
+    chains[i] = std::make_unique<Chain>(problem, objective.another(), options, rng.split(i), each, first_heat);
     // Its share of the starts; it goes on from the last, the best.
     for (std::size_t start = starts.size(); start-- > 0;)
       if (start % count == i % starts.size()) chains[i]->begin(starts[start]);
   });
   meet();
-  while (!options.budget.out_of_time() && !reaches(best.makespan, options.known_bound) &&
+  while (!options.budget.out_of_time() && !reaches(best.value, options.known_bound) &&
          std::any_of(chains.begin(), chains.end(), [](const auto& chain) { return !chain->exhausted(); })) {
     parallel_for(count, options.threads, [&](unsigned i) { chains[i]->round(best); });
     meet();
-    if (options.on_progress) options.on_progress({"anneal", best.makespan, evaluations()});
+    if (options.on_progress) options.on_progress({"anneal", best.value, evaluations()});
   }
 
   Proposal proposal;
   proposal.evaluations = evaluations();
-  proposal.placement = best.makespan < Costs::kNever ? std::move(best.placement) : starts.front();
+  proposal.placement = best.value < Costs::kNever ? std::move(best.placement) : starts.front();
   proposal.placement.cause_of_op.resize(problem.op_count());
   for (OpId op = 0; op < problem.op_count(); ++op)
     proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::search);
-  return fit_in_memory(problem, std::move(proposal));
+  return fit_in_memory(objective, std::move(proposal));
 }
 
 }  // namespace
 
-Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts) {
-  return run_chains(problem, options, starts, kGiven);
+Proposal anneal_from(const Problem& problem, Objective& objective, const MethodOptions& options,
+                     const std::vector<Placement>& starts) {
+  return run_chains(problem, objective, options, starts, kGiven);
 }
 
-Proposal anneal(const Problem& problem, const MethodOptions& options) {
+Proposal anneal(const Problem& problem, Objective& objective, const MethodOptions& options) {
   std::vector<Placement> starts;
-  starts.push_back(heft(problem, options).placement);
-  starts.push_back(single(problem, options).placement);
-  return run_chains(problem, options, starts, kHottest);
+  starts.push_back(heft(problem, objective, options).placement);
+  starts.push_back(single(problem, objective, options).placement);
+  return run_chains(problem, objective, options, starts, kHottest);
 }
 
 }  // namespace doppler

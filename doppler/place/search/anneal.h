@@ -14,9 +14,10 @@ namespace doppler {
 // Strict orders are evaluated incrementally, several times as fast as a whole simulation. Searches under
 // `priority` therefore alternate: a pass over strict orders finds a good basin, a pass under the real rules
 // settles in it.
-Proposal anneal(const Problem& problem, const MethodOptions& options);
+Proposal anneal(const Problem& problem, Objective& objective, const MethodOptions& options);
 
 // The same from given placements, at least one; the result is never worse than the best of them.
-Proposal anneal_from(const Problem& problem, const MethodOptions& options, const std::vector<Placement>& starts);
+Proposal anneal_from(const Problem& problem, Objective& objective, const MethodOptions& options,
+                     const std::vector<Placement>& starts);
 
 }  // namespace doppler

@@ -2,22 +2,28 @@
 
 namespace doppler {
 
-void Incumbent::consider(Placement placement) {
-  const Seconds makespan = simulator_.makespan(placement);
-  const bool fits = simulator_.fits_in_memory(placement);
-  const bool first = best_.evaluations++ == 0;
-  if (!first && (fits != best_fits_ ? best_fits_ : makespan >= best_makespan_)) return;
+void Incumbent::consider(Placement placement, std::string_view winner) {
+  const Seconds value = objective_.value(placement);
+  const bool fits = objective_.fits_in_memory(placement);
+  ++best_.evaluations;
+  const bool first = considered_++ == 0;
+  if (!first && (fits != fits_ ? fits_ : value >= value_)) return;
   best_.placement = std::move(placement);
-  best_fits_ = fits;
-  best_makespan_ = makespan;
-  if (options_->on_progress) options_->on_progress({method_, best_makespan_, best_.evaluations});
+  best_.winner = winner;
+  fits_ = fits;
+  value_ = value;
+  if (options_.on_progress) options_.on_progress({method_, value_, best_.evaluations});
+}
+
+void Incumbent::consider(Proposal proposal, std::string_view winner) {
+  best_.evaluations += proposal.evaluations;
+  consider(std::move(proposal.placement), winner);
 }
 
 bool Incumbent::exhausted() const {
-  return best_.evaluations > 0 &&
-         (best_.evaluations >= options_->budget.evaluations() || options_->budget.out_of_time());
+  return considered_ > 0 && (best_.evaluations >= options_.budget.evaluations() || options_.budget.out_of_time());
 }
 
-Proposal Incumbent::finish() && { return best_fits_ ? std::move(best_) : fit_in_memory(*problem_, std::move(best_)); }
+Proposal Incumbent::finish() && { return fits_ ? std::move(best_) : fit_in_memory(objective_, std::move(best_)); }
 
 }  // namespace doppler

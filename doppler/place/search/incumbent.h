@@ -4,27 +4,34 @@
 
 namespace doppler {
 
-// The best of several placements, by simulation under the problem's rules; the first of equals. One that fits
-// in memory is better than any that does not.
+// The best of several placements by an objective; the first of equals. One that fits in memory is better than any that
+// does not.
 class Incumbent {
  public:
-  Incumbent(std::string_view method, const Problem& problem, const MethodOptions& options)
-      : method_(method), problem_(&problem), options_(&options), simulator_(problem) {}
+  // Both must outlive it. `method` is who the progress is reported for.
+  Incumbent(std::string_view method, Objective& objective, const MethodOptions& options)
+      : method_(method), objective_(objective), options_(options) {}
 
-  void consider(Placement placement);
+  // `winner` is who made the placement, where that is not the method itself.
+  void consider(Placement placement, std::string_view winner = {});
+  // The same for what another method found, with the evaluations that it took.
+  void consider(Proposal proposal, std::string_view winner);
+
   // True when the budget is used up; never before one placement was considered, so there is always an answer.
   bool exhausted() const;
+  bool empty() const { return considered_ == 0; }
+  Seconds value() const { return value_; }
   // The best, made to fit in memory. Throws InfeasibleError if it cannot.
   Proposal finish() &&;
 
  private:
   std::string_view method_;
-  const Problem* problem_;
-  const MethodOptions* options_;
-  Simulator simulator_;
+  Objective& objective_;
+  const MethodOptions& options_;
   Proposal best_;
-  bool best_fits_ = false;
-  Seconds best_makespan_ = Costs::kNever;
+  std::uint64_t considered_ = 0;
+  bool fits_ = false;
+  Seconds value_ = Costs::kNever;
 };
 
 }  // namespace doppler

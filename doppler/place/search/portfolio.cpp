@@ -4,43 +4,15 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
+#include "doppler/place/cheap_methods.h"
 #include "doppler/place/learned.h"
-#include "doppler/place/list/critical_path.h"
-#include "doppler/place/list/etf.h"
-#include "doppler/place/list/heft.h"
-#include "doppler/place/list/memory_greedy.h"
-#include "doppler/place/list/single.h"
-#include "doppler/place/partition/enumerative.h"
-#include "doppler/place/partition/metis.h"
 #include "doppler/place/search/anneal.h"
-#include "doppler/sim/expected_makespan.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  Proposal (*run)(const Problem&, const MethodOptions&);
-  double share;  // of the budget that is left
-  bool always;   // even if time is up: `auto` promises never to be worse, and they are quick
-};
-Proposal policy(const Problem& problem, const MethodOptions& options) {
-  return options.policy->zero_shot(problem, options);
-}
-
-// The fast ones first, so that a short budget has an answer early.
-constexpr Entry kCheap[] = {
-    {"heft", heft, 0.2, true},
-    {"single", single, 0.1, true},
-    {"etf", etf, 0.2, true},
-    {"metis", metis, 0.2, true},
-    {"doppler", policy, 0.2, false},
-    {"critical_path", critical_path, 0.05, false},
-    {"enumerative", enumerative, 0.1, false},
-    {"memory_greedy", memory_greedy, 0.1, false},
-};
-constexpr std::size_t kStarts = 3;  // of the annealer
+constexpr double kPolicyShare = 0.2;  // of the budget
+constexpr std::size_t kStarts = 3;    // of the annealer
 // Annealings, where times vary: each optimises exact times, and of several optima one survives better than another.
 constexpr unsigned kTriesWithJitter = 4;
 // The policy keeps a few numbers per op and device; beyond this many pairs that is too much memory for a guess.
@@ -49,69 +21,113 @@ constexpr std::uint64_t kLargestForPolicy = 20'000'000;
 struct Candidate {
   std::string_view name;
   Placement placement;
-  Seconds makespan;
+  Seconds value;
 };
 
-// The one to expect most of.
-std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
-  std::vector<Placement> placements;
-  for (const Candidate& candidate : candidates) placements.push_back(candidate.placement);
-  const std::vector<Seconds> expected = expected_makespans(problem, placements, problem.machine().jitter());
-  return static_cast<std::size_t>(std::min_element(expected.begin(), expected.end()) - expected.begin());
+// Where times vary, each annealing goes by exact times, and the one to expect most of is chosen in the end.
+bool chooses_by_expectation(const Problem& problem, const Objective& objective) {
+  return objective.exact() && problem.machine().jitter() > 0;
 }
+
+std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
+  ExpectedObjective expected(problem);
+  std::size_t best = 0;
+  Seconds least = Costs::kNever;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Seconds value = expected.value(candidates[i].placement);
+    if (value < least) least = value, best = i;
+  }
+  return best;
+}
+
+class Portfolio {
+ public:
+  Portfolio(const Problem& problem, Objective& objective, const MethodOptions& options)
+      : problem_(problem), objective_(objective), options_(options) {}
+
+  void ask_cheap_methods(bool promised) {
+    for (const CheapMethod& method : cheap_methods()) {
+      if (method.promised != promised) continue;
+      if (done() && !(promised && !optimal() && !options_.budget.interrupted())) continue;
+      attempt(method.name, method.share,
+              [&](const MethodOptions& part) { return method.run(problem_, objective_, part); });
+    }
+  }
+
+  void ask_policy() {
+    const bool too_large = std::uint64_t{problem_.op_count()} * problem_.device_count() > kLargestForPolicy;
+    if (done() || options_.policy == nullptr || too_large) return;
+    attempt(options_.policy->name(), kPolicyShare,
+            [&](const MethodOptions& part) { return options_.policy->zero_shot(problem_, objective_, part); });
+  }
+
+  void anneal() {
+    if (candidates_.empty()) throw InfeasibleError(why_not_);
+    std::vector<Placement> starts;
+    for (const Candidate& candidate : candidates_)
+      if (starts.size() < kStarts) starts.push_back(candidate.placement);
+    const bool varies = chooses_by_expectation(problem_, objective_);
+    for (unsigned tries = varies ? kTriesWithJitter : 1; tries > 0 && !done(); --tries) {
+      MethodOptions rest = options_;
+      rest.budget = options_.budget.less(evaluations_).share(1.0 / tries);
+      if (varies) rest.seed = mix(options_.seed, tries);
+      consider("anneal", anneal_from(problem_, objective_, rest, starts));
+    }
+  }
+
+  Proposal best() && {
+    Candidate& best =
+        candidates_[chooses_by_expectation(problem_, objective_) ? most_robust(problem_, candidates_) : 0];
+    Proposal proposal;
+    proposal.placement = std::move(best.placement);
+    proposal.winner = best.name;
+    proposal.evaluations = evaluations_;
+    return proposal;
+  }
+
+ private:
+  bool optimal() const { return !candidates_.empty() && reaches(candidates_.front().value, options_.known_bound); }
+  bool done() const { return !candidates_.empty() && (options_.budget.out_of_time() || optimal()); }
+
+  template <typename Run>
+  void attempt(std::string_view name, double share, Run run) {
+    MethodOptions part = options_;
+    part.budget = options_.budget.share(share);
+    part.on_progress = nullptr;
+    try {
+      consider(name, run(part));
+    } catch (const InfeasibleError& error) {
+      if (why_not_.empty()) why_not_ = error.what();
+    }
+  }
+
+  void consider(std::string_view name, Proposal proposal) {
+    evaluations_ += proposal.evaluations + 1;
+    const Seconds value = objective_.value(proposal.placement);
+    candidates_.push_back({name, std::move(proposal.placement), value});
+    // Stable: among equals the earlier method is named.
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+    if (options_.on_progress) options_.on_progress({name, candidates_.front().value, evaluations_});
+  }
+
+  const Problem& problem_;
+  Objective& objective_;
+  const MethodOptions& options_;
+  std::vector<Candidate> candidates_;  // by value
+  std::uint64_t evaluations_ = 0;
+  std::string why_not_;
+};
 
 }  // namespace
 
-Proposal portfolio(const Problem& problem, const MethodOptions& options) {
-  const bool varies = problem.rules().noise == 0 && problem.machine().jitter() > 0;
-  Simulator simulator(problem);
-  std::vector<Candidate> candidates;
-  std::uint64_t evaluations = 0;
-  const auto consider = [&](std::string_view name, Proposal proposal) {
-    evaluations += proposal.evaluations + 1;
-    const Seconds makespan = simulator.makespan(proposal.placement);
-    candidates.push_back({name, std::move(proposal.placement), makespan});
-    // Stable: among equals the earlier method is named.
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.makespan < b.makespan; });
-    if (options.on_progress) options.on_progress({name, candidates.front().makespan, evaluations});
-  };
-  const auto optimal = [&] { return !candidates.empty() && reaches(candidates.front().makespan, options.known_bound); };
-  const auto done = [&] { return !candidates.empty() && (options.budget.out_of_time() || optimal()); };
-
-  std::string why_not;
-  const bool too_large = std::uint64_t{problem.op_count()} * problem.device_count() > kLargestForPolicy;
-  for (const auto& [name, run, share, always] : kCheap) {
-    if (done() && !(always && !optimal() && !options.budget.interrupted())) continue;
-    if (run == policy && (options.policy == nullptr || too_large)) continue;
-    MethodOptions part = options;
-    part.budget = options.budget.share(share);
-    part.on_progress = nullptr;
-    try {
-      consider(name, run(problem, part));
-    } catch (const InfeasibleError& error) {
-      if (why_not.empty()) why_not = error.what();
-    }
-  }
-  if (candidates.empty()) throw InfeasibleError(why_not);
-  if (!done()) {
-    std::vector<Placement> starts;
-    for (const Candidate& candidate : candidates)
-      if (starts.size() < kStarts) starts.push_back(candidate.placement);
-    for (unsigned tries = varies ? kTriesWithJitter : 1; tries > 0 && !done(); --tries) {
-      MethodOptions rest = options;
-      rest.budget = options.budget.less(evaluations).share(1.0 / tries);
-      if (varies) rest.seed = mix(options.seed, tries);
-      consider("anneal", anneal_from(problem, rest, starts));
-    }
-  }
-
-  Candidate& best = candidates[varies ? most_robust(problem, candidates) : 0];
-  Proposal proposal;
-  proposal.placement = std::move(best.placement);
-  proposal.winner = best.name;
-  proposal.evaluations = evaluations;
-  return proposal;
+Proposal portfolio(const Problem& problem, Objective& objective, const MethodOptions& options) {
+  Portfolio all(problem, objective, options);
+  all.ask_cheap_methods(true);
+  all.ask_policy();
+  all.ask_cheap_methods(false);
+  all.anneal();
+  return std::move(all).best();
 }
 
 }  // namespace doppler

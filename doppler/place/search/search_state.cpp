@@ -64,30 +64,9 @@ void SearchState::assign(const Placement& placement) {
 }
 
 void SearchState::assign_order(const std::vector<OpId>& order) {
-  // Keeps the given order where it is topological; otherwise an op waits for its producers, as in the
-  // simulator.
-  std::vector<std::uint32_t> wanted = ranks_from_order(order);
-  std::vector<std::uint32_t> pending = in_degree_;
-  std::vector<std::uint32_t> waiting;  // a heap of wanted ranks that were passed over and are possible now
-  std::uint32_t next = 0, position = 0;
-  while (next < order.size()) {
-    OpId op = 0;
-    if (!waiting.empty()) {
-      std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
-      op = order[waiting.back()];
-      waiting.pop_back();
-    } else {
-      op = order[position++];
-      if (pending[op] > 0) continue;
-    }
-    order_[next++] = op;
-    for (const OpId consumer : consumers(op)) {
-      if (--pending[consumer] > 0 || wanted[consumer] >= position) continue;
-      waiting.push_back(wanted[consumer]);
-      std::push_heap(waiting.begin(), waiting.end(), std::greater<>());
-    }
-  }
-  rank_ = ranks_from_order(order_);
+  // An order that is not topological becomes one as it does in the simulator: an op waits for its producers.
+  rank_ = line_up(problem_.graph(), ranks_from_order(order));
+  for (OpId op = 0; op < problem_.op_count(); ++op) order_[rank_[op]] = op;
 }
 
 void SearchState::touch(std::uint32_t position) {

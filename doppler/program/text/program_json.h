@@ -14,7 +14,7 @@ namespace doppler::program {
 std::string program_to_json(const Program& program, const Plan& plan, const LowerOptions& options);
 
 struct RunnableProgram {
-  std::unique_ptr<Program> program;
+  std::shared_ptr<Program> program;
   Plan plan;
   LowerOptions options;
   Lowered lowered;

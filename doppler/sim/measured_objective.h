@@ -5,34 +5,40 @@
 #include <vector>
 
 #include "doppler/sim/device_ratios.h"
-#include "doppler/sim/oracle.h"
+#include "doppler/sim/executor.h"
+#include "doppler/sim/objective.h"
 
 namespace doppler {
 
-struct MeasuredOracleOptions {
+struct MeasuredObjectiveOptions {
   std::size_t repeats = 3;    // runs per placement, of which the median counts
   double max_slowdown = 1.2;  // against the incumbent
 };
 
-// Real runs as an oracle, for a system that is noisy, slow to ask and perhaps in use:
+// Real runs as an objective, for a system that is noisy, slow to ask and perhaps in use:
 //   - a placement is run `repeats` times, and never again: what was measured is remembered;
 //   - one that the simulator predicts to take more than `max_slowdown` times as long as the incumbent, or not to fit in
 //     memory, is not run at all: it is worth its prediction, scaled by how the incumbent's prediction was off;
 //   - one whose first run takes more than `max_slowdown` times as long as the incumbent is not run a second time.
-class MeasuredOracle final : public Oracle {
+class MeasuredObjective final : public Objective {
  public:
-  // Both must outlive it.
-  MeasuredOracle(Oracle& system, const Problem& problem, MeasuredOracleOptions options = {});
+  // Placements are run on `executor`, and predicted for `problem`: its own, or another model of it.
+  MeasuredObjective(std::shared_ptr<Executor> executor, const Problem& problem, MeasuredObjectiveOptions options = {});
+
+  std::string_view name() const override { return "measured"; }
+  // Needs an incumbent.
+  Seconds value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) override;
+  using Objective::value;
+  // There is one system, and it runs one placement at a time.
+  std::unique_ptr<Objective> another() const override;
 
   // The placement that is served otherwise: the yardstick. Runs it unless its times are known.
   void set_incumbent(const Placement& placement);
   Seconds incumbent_time() const { return incumbent_time_; }
 
-  // Needs an incumbent.
-  Seconds evaluate(const Placement& placement) override;
-  // Whether `evaluate` would go by the prediction.
+  // Whether value() would go by the prediction.
   bool would_refuse(const Placement& placement);
-  // The same as evaluate() for a placement that somebody who knows better than the simulator suggests: never refused.
+  // The same as value() for a placement that somebody who knows better than the simulator suggests: never refused.
   Seconds measure(const Placement& placement);
   // Runs it once more, without asking what is known; remembered too.
   Seconds run(const Placement& placement);
@@ -41,7 +47,7 @@ class MeasuredOracle final : public Oracle {
   std::uint64_t reused() const { return reused_; }    // evaluations that cost no run
   std::uint64_t refused() const { return refused_; }  // evaluations by prediction
 
-  // What the runs of this process say of the devices; null: the system keeps no timelines, or there was no run.
+  // What the runs of this process say of the devices; null: there was none.
   const DeviceRatios* ratios() const { return observed_ ? &ratios_ : nullptr; }
 
   // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
@@ -51,9 +57,8 @@ class MeasuredOracle final : public Oracle {
   void recall(std::uint64_t key, Seconds time);
 
  private:
-  Oracle& system_;
-  MeasuredOracleOptions options_;
-  Simulator simulator_;
+  std::shared_ptr<Executor> executor_;
+  MeasuredObjectiveOptions options_;
   DeviceRatios ratios_;
   bool observed_ = false;
   bool ranked_;  // the discipline reads priorities

@@ -1,24 +1,30 @@
-#include "doppler/sim/measured_oracle.h"
+#include "doppler/sim/measured_objective.h"
 
 #include <algorithm>
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
+#include "doppler/sim/simulator.h"
 
 namespace doppler {
 
-MeasuredOracle::MeasuredOracle(Oracle& system, const Problem& problem, MeasuredOracleOptions options)
-    : system_(system),
+MeasuredObjective::MeasuredObjective(std::shared_ptr<Executor> executor, const Problem& problem,
+                                     MeasuredObjectiveOptions options)
+    : Objective(problem),
+      executor_(std::move(executor)),
       options_(options),
-      simulator_(problem),
       ratios_(problem),
       ranked_(problem.rules().read_priorities()) {
   DOPPLER_CHECK(options.repeats > 0 && options.max_slowdown >= 1, "{} repeats, max slowdown {}", options.repeats,
                 options.max_slowdown);
 }
 
-std::uint64_t MeasuredOracle::key(const Placement& placement) const {
+std::unique_ptr<Objective> MeasuredObjective::another() const {
+  return std::make_unique<MeasuredObjective>(executor_, problem(), options_);
+}
+
+std::uint64_t MeasuredObjective::key(const Placement& placement) const {
   std::uint64_t hash = placement.device_of_op.size();
   for (const DeviceId device : placement.device_of_op) hash = mix(hash, device);
   if (ranked_)
@@ -26,37 +32,36 @@ std::uint64_t MeasuredOracle::key(const Placement& placement) const {
   return hash;
 }
 
-void MeasuredOracle::recall(std::uint64_t key, Seconds time) {
+void MeasuredObjective::recall(std::uint64_t key, Seconds time) {
   times_[key].push_back(time);
   ++runs_;
 }
 
-Seconds MeasuredOracle::run(const Placement& placement) {
-  const Seconds time = system_.evaluate(placement);
-  if (const auto timeline = system_.timeline()) {
-    ratios_.observe(*timeline);
-    observed_ = true;
-  }
+Seconds MeasuredObjective::run(const Placement& placement) {
+  const Timeline timeline = executor_->run(placement);
+  const Seconds time = timeline.makespan;
+  ratios_.observe(timeline);
+  observed_ = true;
   const std::uint64_t name = key(placement);
   recall(name, time);
   if (on_run) on_run(name, time);
   return time;
 }
 
-void MeasuredOracle::set_incumbent(const Placement& placement) {
+void MeasuredObjective::set_incumbent(const Placement& placement) {
   std::vector<Seconds>& times = times_[key(placement)];
   while (times.size() < options_.repeats) run(placement);
   incumbent_time_ = median(times);
-  incumbent_prediction_ = simulator_.makespan(placement);
+  incumbent_prediction_ = exact_simulator().makespan(placement);
 }
 
-bool MeasuredOracle::would_refuse(const Placement& placement) {
+bool MeasuredObjective::would_refuse(const Placement& placement) {
   if (times_.contains(key(placement))) return false;
-  return simulator_.makespan(placement) > options_.max_slowdown * incumbent_prediction_ ||
-         !simulator_.fits_in_memory(placement);
+  return exact_simulator().makespan(placement) > options_.max_slowdown * incumbent_prediction_ ||
+         !fits_in_memory(placement);
 }
 
-Seconds MeasuredOracle::measure(const Placement& placement) {
+Seconds MeasuredObjective::measure(const Placement& placement) {
   const std::uint64_t name = key(placement);
   const auto known = times_.find(name);
   const std::size_t before = known == times_.end() ? 0 : known->second.size();
@@ -73,7 +78,8 @@ Seconds MeasuredOracle::measure(const Placement& placement) {
   return median(times);
 }
 
-Seconds MeasuredOracle::evaluate(const Placement& placement) {
+Seconds MeasuredObjective::value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
+  const Placement placement{{device_of_op.begin(), device_of_op.end()}, {priority.begin(), priority.end()}, {}};
   DOPPLER_CHECK(incumbent_time_ > 0, "evaluation before there is an incumbent");
   try {
     if (!would_refuse(placement)) return measure(placement);
@@ -81,7 +87,7 @@ Seconds MeasuredOracle::evaluate(const Placement& placement) {
     // The system disagrees with the simulator about memory.
   }
   ++refused_;
-  return simulator_.makespan(placement) * incumbent_time_ / incumbent_prediction_;
+  return exact_simulator().makespan(placement) * incumbent_time_ / incumbent_prediction_;
 }
 
 }  // namespace doppler

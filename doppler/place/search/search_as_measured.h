@@ -8,7 +8,7 @@
 namespace doppler {
 
 // A policy's answer for a problem; may be empty.
-using Advice = std::function<Proposal(const Problem&, const MethodOptions&)>;
+using Advice = std::function<Proposal(const Problem&, Objective&, const MethodOptions&)>;
 
 struct Suggestion {
   Placement placement;                // the incumbent itself, if nothing better was found
@@ -18,7 +18,7 @@ struct Suggestion {
 // The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what two
 // short annealings make of them and of the incumbent. A search optimises exact times and may end with a placement that
 // falls apart when they vary, so that the expected makespan decides, and is the prediction.
-Suggestion search_corrected(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
-                            const Advice& policy, const MethodOptions& options);
+Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
+                              const Advice& policy, const MethodOptions& options);
 
 }  // namespace doppler

@@ -47,20 +47,23 @@ inline Rules rules_of(Discipline discipline) {
   return rules;
 }
 
-// A problem and all that it refers to.
-struct World {
-  World(Graph graph_, Machine machine_, Rules rules = {}, const std::vector<Pin>& pins = {})
-      : graph(std::move(graph_)), machine(std::move(machine_)), costs(graph, machine), problem(costs, rules, pins) {}
-  World(const World&) = delete;
-
-  Timeline simulate(const Placement& placement) const { return Simulator(problem).simulate(placement); }
-  Seconds makespan(const Proposal& proposal) const { return Simulator(problem).makespan(proposal.placement); }
-
-  Graph graph;
-  Machine machine;
-  Costs costs;
-  Problem problem;
-};
+// A method by exact makespans.
+inline Proposal run(Proposal (*method)(const Problem&, Objective&, const MethodOptions&), const Problem& problem,
+                    const MethodOptions& options) {
+  ExactObjective objective(problem);
+  return method(problem, objective, options);
+}
+inline Result place(const Problem& problem, const Method& method, const MethodOptions& options,
+                    const LowerBound& bound) {
+  ExactObjective objective(problem);
+  return doppler::place(objective, method, options, bound);
+}
+inline Timeline simulate(const Problem& problem, const Placement& placement) {
+  return Simulator(problem).simulate(placement);
+}
+inline Seconds makespan(const Problem& problem, const Proposal& proposal) {
+  return Simulator(problem).makespan(proposal.placement);
+}
 
 // The example of Topcuoglu, Hariri and Wu (2002), figure 2 and table 2: ten tasks, three processors.
 inline Graph topcuoglu_graph() {

@@ -1,0 +1,48 @@
+#include "doppler/place/cheap_methods.h"
+
+#include "doppler/base/error.h"
+#include "doppler/place/list/critical_path.h"
+#include "doppler/place/list/etf.h"
+#include "doppler/place/list/heft.h"
+#include "doppler/place/list/memory_greedy.h"
+#include "doppler/place/list/single.h"
+#include "doppler/place/partition/enumerative.h"
+#include "doppler/place/partition/metis.h"
+
+namespace doppler {
+namespace {
+
+constexpr CheapMethod kCheap[] = {
+    {"heft", heft, 0.2, true, true},
+    {"single", single, 0.1, true, true},
+    {"etf", etf, 0.2, true, true},
+    {"metis", metis, 0.2, false, true},
+    {"critical_path", critical_path, 0.05, false, false},
+    {"enumerative", enumerative, 0.1, false, false},
+    {"memory_greedy", memory_greedy, 0.1, false, false},
+};
+constexpr std::size_t kQuick = 3;
+static_assert(kCheap[kQuick - 1].quick && !kCheap[kQuick].quick);
+
+}  // namespace
+
+std::span<const CheapMethod> cheap_methods() { return kCheap; }
+std::span<const CheapMethod> quick_methods() { return std::span(kCheap).first(kQuick); }
+
+std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Objective& objective,
+                const MethodOptions& options,
+                const std::function<void(std::string_view name, Proposal proposal)>& consider) {
+  std::string why_not;
+  for (const CheapMethod& method : methods) {
+    MethodOptions part = options;
+    part.on_progress = nullptr;
+    try {
+      consider(method.name, method.run(problem, objective, part));
+    } catch (const InfeasibleError& error) {
+      if (why_not.empty()) why_not = error.what();
+    }
+  }
+  return why_not;
+}
+
+}  // namespace doppler
