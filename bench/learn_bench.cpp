@@ -13,6 +13,7 @@
 #include "doppler/learn/doppler/gnn.h"
 #include "doppler/learn/paper/paper.h"
 #include "doppler/learn/train/learner.h"
+#include "doppler/sim/simulator.h"
 
 namespace doppler::bench {
 namespace {
