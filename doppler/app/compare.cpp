@@ -7,7 +7,8 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/place/cheap_methods.h"
-#include "doppler/report/table.h"
+#include "doppler/report/json.h"
+#include "doppler/report/text.h"
 
 namespace doppler {
 namespace {
@@ -55,7 +56,6 @@ Outcome run_method(const LoadedProblem& loaded, const CompareOptions& options, c
     const Result result = place(objective, method, method_options, bound);
     Outcome outcome = outcome_of(loaded, options, result);
     if (!result.feasible) outcome.reason = "exceeds memory";
-    outcome.expected = expected_on_machine(loaded.problem, result.placement);
     return outcome;
   } catch (const InfeasibleError& error) {
     Outcome outcome = outcome_of(loaded, options, bound);
@@ -66,13 +66,8 @@ Outcome run_method(const LoadedProblem& loaded, const CompareOptions& options, c
   }
 }
 
-// By what is to be expected, where times vary: all outcomes of a graph say it, or none.
-bool better(const Outcome& a, const Outcome& b) {
-  return a.feasible && (!b.feasible || a.expected.value_or(a.made.makespan) < b.expected.value_or(b.made.makespan));
-}
-
 // The methods asked for, in order, and the strongest baseline if it was not among them.
-std::vector<Outcome> run_methods(const LoadedProblem& loaded, const CompareOptions& options,
+Comparison run_methods(const LoadedProblem& loaded, const CompareOptions& options,
                                  const std::vector<const Method*>& chosen, const Policies& policies,
                                  const LowerBound& bound) {
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
@@ -100,51 +95,15 @@ std::vector<Outcome> run_methods(const LoadedProblem& loaded, const CompareOptio
       baselines.push_back(run_method(loaded, options, method_by_name(name), *policies.zero_shot, bound, progress));
   }
   const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
-  if (strongest == baselines.end()) return outcomes;
-  const bool asked = std::any_of(outcomes.begin(), outcomes.end(),
-                                 [&](const Outcome& outcome) { return outcome.made.method == strongest->made.method; });
-  if (!asked) outcomes.push_back(*strongest);
-  return outcomes;
-}
-
-std::string note(const Outcome& outcome, bool added) {
-  std::vector<std::string> notes;
-  if (!outcome.feasible) notes.push_back("infeasible: " + outcome.reason);
-  if (outcome.optimal) notes.push_back("proven optimal");
-  if (outcome.made.winner != outcome.made.method) notes.push_back("won by " + outcome.made.winner);
-  if (added) notes.push_back("added: strongest cheap baseline");
-  return fmt::format("{}", fmt::join(notes, ", "));
-}
-
-std::string describe(const LoadedProblem& loaded, const std::vector<Outcome>& outcomes,
-                     const std::vector<const Method*>& chosen, const LowerBound& bound) {
-  const auto asked_for = [&](const Outcome& outcome) {
-    return std::any_of(chosen.begin(), chosen.end(),
-                       [&](const Method* method) { return outcome.made.method.starts_with(method->name); });
-  };
-  const Problem& problem = loaded.problem;
-  std::string text = fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", loaded.file.path,
-                                 loaded.problem.graph().op_count(), loaded.problem.machine().name(),
-                                 to_string(problem.rules().discipline), to_string(problem.rules().links),
-                                 show_time(loaded, bound.value), to_string(bound.kind));
-  const bool varies =
-      std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.expected.has_value(); });
-  std::vector<Table::Column> columns{{"method", Table::Align::left}, {"makespan"}};
-  if (varies) columns.push_back({"expected"});
-  columns.insert(columns.end(), {{"gap"}, {"time"}, {"", Table::Align::left}});
-  Table table(std::move(columns));
-  const auto best = std::min_element(outcomes.begin(), outcomes.end(), better);
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    const Outcome& outcome = outcomes[i];
-    const bool is_best = outcome.feasible && i == static_cast<std::size_t>(best - outcomes.begin());
-    std::vector<std::string> row{outcome.made.method,
-                                 outcome.feasible ? show_time(loaded, outcome.made.makespan) : "-"};
-    if (varies) row.push_back(outcome.feasible && outcome.expected ? show_time(loaded, *outcome.expected) : "-");
-    row.insert(row.end(), {outcome.feasible ? fmt::format("{:.1f} %", 100 * outcome.gap) : "-",
-                           fmt::format("{:.2f} s", outcome.seconds), note(outcome, !asked_for(outcome))});
-    table.add_row(std::move(row), is_best);
-  }
-  return text + table.text();
+  Comparison comparison;
+  for (Outcome& outcome : outcomes)
+    comparison.rows.push_back({std::move(outcome), loaded.problem.op_count(), false});
+  if (strongest == baselines.end()) return comparison;
+  const bool asked = std::any_of(comparison.rows.begin(), comparison.rows.end(), [&](const ComparisonRow& row) {
+    return row.outcome.made.method == strongest->made.method;
+  });
+  if (!asked) comparison.rows.push_back({*strongest, loaded.problem.op_count(), true});
+  return comparison;
 }
 
 void run_compare(const CompareOptions& options) {
@@ -158,18 +117,18 @@ void run_compare(const CompareOptions& options) {
   std::vector<LoadedProblem> problems;  // all of them first: a bad file must not cost finished work
   for (const std::string& path : options.graphs) problems.push_back(load(path, options));
 
-  std::vector<Outcome> all;
+  Comparison all;
   std::string nothing_feasible;
   for (const LoadedProblem& loaded : problems) {
     if (interrupt_flag()->load()) break;
-    const LowerBound bound = lower_bound(loaded.problem);
-    const std::vector<Outcome> outcomes = run_methods(loaded, options, chosen, policies, bound);
-    print_text(options, (all.empty() ? "" : "\n") + describe(loaded, outcomes, chosen, bound));
-    if (std::none_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.feasible; }))
+    Comparison found = run_methods(loaded, options, chosen, policies, lower_bound(loaded.problem));
+    if (!found.rows.empty()) print_text(options, (all.rows.empty() ? "" : "\n") + to_text(found));
+    if (std::none_of(found.rows.begin(), found.rows.end(),
+                     [](const ComparisonRow& row) { return row.outcome.feasible; }))
       nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", loaded.file.path);
-    all.insert(all.end(), outcomes.begin(), outcomes.end());
+    std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
-  write_json_if_asked(options, comparison_to_json(all));
+  write_json_if_asked(options, to_json(all));
   if (interrupt_flag()->load()) {
     if (!options.quiet) complain("interrupted; these are the results so far");
   } else if (!nothing_feasible.empty()) {

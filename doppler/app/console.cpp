@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "doppler/report/summary.h"
+#include "doppler/report/text.h"
 
 namespace doppler {
 namespace {

@@ -3,44 +3,18 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "doppler/app/loading.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
 #include "doppler/graph/levels.h"
-#include "doppler/report/summary.h"
-#include "doppler/report/table.h"
 
 namespace doppler {
 namespace {
 
 struct InfoOptions : Options {
   std::string graph, dot;
-};
-
-// What work is counted in: seconds on the given machine, explicit times, or flops where neither is known.
-enum class Measure { seconds, unitless, flops };
-
-struct KindShare {
-  std::string kind;
-  std::size_t ops = 0;
-  double work = 0;
-  Flops flops = 0;
-  double bytes = 0;  // read and written
-};
-
-struct Facts {
-  Measure measure = Measure::flops;
-  std::size_t depth = 0, width = 0;
-  double work = 0, critical_path = 0;
-  std::optional<double> communication;  // time to move every edge; unknown without a machine or explicit times
-  Bytes parameter_bytes = 0, tensor_bytes = 0, peak_activation_bytes = 0;
-  Flops flops = 0;
-  double bytes = 0;
-  std::vector<KindShare> kinds;  // by work, then ops, then name
-  std::optional<LowerBound> bound;
 };
 
 // The fastest explicit time of each op; empty if any op has none.
@@ -103,15 +77,32 @@ Bytes peak_activation(const Graph& graph) {
   return peak;
 }
 
+ModelFacts model_facts(const program::OnnxTotals& totals) {
+  return {.macs = totals.macs,
+          .flops = totals.flops,
+          .parameters = static_cast<std::uint64_t>(totals.parameters),
+          .parameter_bytes = totals.parameter_bytes,
+          .nodes = totals.nodes,
+          .folded_nodes = totals.folded_nodes};
+}
+
 // `problem` is null without a machine.
-Facts gather(const Graph& graph, const Problem* problem) {
-  Facts facts;
+GraphFacts gather(const GraphFile& file, const Problem* problem) {
+  const Graph& graph = *file.graph;
+  GraphFacts facts;
+  facts.graph = file.path;
+  facts.format = file.format;
+  facts.warnings = file.warnings;
+  facts.ops = graph.op_count();
+  facts.tensors = graph.tensor_count();
+  facts.edges = graph.edge_count();
+  if (file.onnx) facts.model = model_facts(file.onnx->totals);
   std::vector<double> work = problem != nullptr ? problem->costs().fastest_times() : explicit_work(graph);
-  facts.measure = work.empty() ? Measure::flops : graph.unitless() ? Measure::unitless : Measure::seconds;
+  facts.measure = work.empty() ? GraphFacts::Measure::flops : graph.unitless() ? GraphFacts::Measure::unitless : GraphFacts::Measure::seconds;
   if (work.empty()) work = flops_of(graph);
   for (const double value : work) facts.work += value;
   facts.critical_path = levels(graph, work, {}).longest;
-  if (facts.measure != Measure::flops) facts.communication = edge_time(graph, problem);
+  if (facts.measure != GraphFacts::Measure::flops) facts.communication = edge_time(graph, problem);
   std::vector<std::size_t> ops_at_depth;
   for (const std::uint32_t depth : depths(graph)) {
     ops_at_depth.resize(std::max<std::size_t>(ops_at_depth.size(), depth + 1));
@@ -124,97 +115,12 @@ Facts gather(const Graph& graph, const Problem* problem) {
   facts.peak_activation_bytes = peak_activation(graph);
   facts.kinds = kind_shares(graph, work);
   for (const KindShare& share : facts.kinds) facts.flops += share.flops, facts.bytes += share.bytes;
+  for (KindShare& share : facts.kinds) {
+    if (facts.flops > 0) share.flops_share = share.flops / facts.flops;
+    if (facts.bytes > 0) share.bytes_share = share.bytes / facts.bytes;
+  }
   if (problem != nullptr) facts.bound = lower_bound(*problem);
   return facts;
-}
-
-double ratio(double a, double b) { return b > 0 ? a / b : 0; }
-
-std::string show_work(const Facts& facts, double value) {
-  if (facts.measure == Measure::flops) return fmt::format("{:.4g} flops", value);
-  return format_time(value, facts.measure == Measure::unitless);
-}
-
-std::string to_text(const InfoOptions& options, const GraphFile& file, const Facts& facts) {
-  const Graph& graph = *file.graph;
-  std::string text = fmt::format("graph          {} ({})\n", options.graph, file.format);
-  text += fmt::format("ops            {}\ntensors        {}, {}\nedges          {}\n", graph.op_count(),
-                      graph.tensor_count(), format_bytes(facts.tensor_bytes), graph.edge_count());
-  if (file.onnx) {
-    const program::OnnxTotals* model = &file.onnx->totals;
-    text += fmt::format("nodes          {}, of which {} folded\n", model->nodes, model->folded_nodes);
-    text += fmt::format("parameters     {:.4g} M, {}\n", static_cast<double>(model->parameters) / 1e6,
-                        format_bytes(model->parameter_bytes));
-    text += fmt::format("arithmetic     {:.4g} GMACs, {:.4g} Gflops\n", model->macs / 1e9, model->flops / 1e9);
-  } else {
-    text += fmt::format("parameters     {}\n", format_bytes(facts.parameter_bytes));
-  }
-  text += fmt::format("activations    {} at most at once, on one device\n", format_bytes(facts.peak_activation_bytes));
-  text +=
-      fmt::format("depth          {} levels\nwidth          {} ops in the widest level\n", facts.depth, facts.width);
-  text += fmt::format("work           {}\ncritical path  {}\n", show_work(facts, facts.work),
-                      show_work(facts, facts.critical_path));
-  text += fmt::format("parallelism    {:.2f} on average (work over critical path)\n",
-                      ratio(facts.work, facts.critical_path));
-  if (facts.communication)
-    text += fmt::format("communication  {:.3g} of the work, if every edge is moved\n",
-                        ratio(*facts.communication, facts.work));
-  if (facts.bound)
-    text += fmt::format("lower bound    {} ({}) on {}\n", show_work(facts, facts.bound->value),
-                        to_string(facts.bound->kind), options.machine);
-  const auto percent = [](double part, double whole) { return fmt::format("{:.1f} %", 100 * ratio(part, whole)); };
-  Table table({{"kind", Table::Align::left}, {"ops"}, {"work"}, {"share"}, {"of flops"}, {"of bytes"}});
-  for (const KindShare& share : facts.kinds)
-    table.add_row({share.kind, std::to_string(share.ops), show_work(facts, share.work), percent(share.work, facts.work),
-                   percent(share.flops, facts.flops), percent(share.bytes, facts.bytes)});
-  return text + "\n" + table.text();
-}
-
-std::string to_json(const InfoOptions& options, const GraphFile& file, const Facts& facts) {
-  using nlohmann::ordered_json;
-  const Graph& graph = *file.graph;
-  constexpr const char* kUnits[] = {"s", "graph", "flops"};
-  ordered_json result = {{"graph", options.graph},
-                         {"format", file.format},
-                         {"ops", graph.op_count()},
-                         {"tensors", graph.tensor_count()},
-                         {"edges", graph.edge_count()},
-                         {"tensor_bytes", facts.tensor_bytes},
-                         {"parameter_bytes", file.onnx ? file.onnx->totals.parameter_bytes : facts.parameter_bytes},
-                         {"resident_bytes", facts.parameter_bytes},
-                         {"peak_activation_bytes", facts.peak_activation_bytes},
-                         {"flops", file.onnx ? file.onnx->totals.flops : facts.flops},
-                         {"depth", facts.depth},
-                         {"width", facts.width},
-                         {"unit", kUnits[static_cast<int>(facts.measure)]},
-                         {"work", facts.work},
-                         {"critical_path", facts.critical_path},
-                         {"average_parallelism", ratio(facts.work, facts.critical_path)},
-                         {"communication_to_computation", nullptr}};
-  if (facts.communication) result["communication_to_computation"] = ratio(*facts.communication, facts.work);
-  if (facts.bound) {
-    result["machine"] = options.machine;
-    result["lower_bound"] = facts.bound->value;
-    result["bound_kind"] = to_string(facts.bound->kind);
-  }
-  if (file.onnx) {
-    const program::OnnxTotals* model = &file.onnx->totals;
-    result["macs"] = model->macs;
-    result["parameters"] = model->parameters;
-    result["nodes"] = model->nodes;
-    result["folded_nodes"] = model->folded_nodes;
-  }
-  auto& kinds = result["kinds"] = ordered_json::array();
-  for (const KindShare& share : facts.kinds)
-    kinds.push_back({{"kind", share.kind},
-                     {"ops", share.ops},
-                     {"work", share.work},
-                     {"flops", share.flops},
-                     {"flops_share", ratio(share.flops, facts.flops)},
-                     {"bytes", share.bytes},
-                     {"bytes_share", ratio(share.bytes, facts.bytes)}});
-  result["warnings"] = file.warnings;
-  return result.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 void run_info(const InfoOptions& options) {
@@ -223,10 +129,10 @@ void run_info(const InfoOptions& options) {
   const GraphFile file = load_graph(options.graph, machine ? &*machine : nullptr, options);
   std::optional<Problem> problem;
   if (machine) problem = make_problem(file, *machine, load_options(options));
-  const Facts facts = gather(*file.graph, problem ? &*problem : nullptr);
+  GraphFacts facts = gather(file, problem ? &*problem : nullptr);
+  if (machine) facts.machine = options.machine;
   if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(*file.graph));
-  write_json_if_asked(options, to_json(options, file, facts));
-  print_text(options, to_text(options, file, facts));
+  present(options, facts);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
-#include "doppler/report/summary.h"
+#include "doppler/report/text.h"
 #include "doppler/sim/objective.h"
 
 namespace doppler {
@@ -72,13 +72,9 @@ std::string show_time(const LoadedProblem& loaded, Seconds value) {
 
 Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const LowerBound& bound) {
   Outcome outcome;
-  outcome.made.version = DOPPLER_VERSION;
+  outcome.made = provenance_of(loaded.problem, loaded.file.path);
   outcome.made.budget = describe_budget(options);
   outcome.made.seed = options.seed;
-  outcome.made.graph = loaded.file.path;
-  outcome.made.machine = loaded.problem.machine().name();
-  outcome.made.discipline = to_string(loaded.problem.rules().discipline);
-  outcome.made.links = to_string(loaded.problem.rules().links);
   outcome.made.lower_bound = bound.value;
   outcome.bound_kind = bound.kind;
   outcome.unitless = loaded.problem.graph().unitless();
@@ -95,37 +91,19 @@ Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const Re
   outcome.feasible = result.feasible;
   outcome.optimal = result.optimal;
   outcome.seconds = result.seconds;
+  add_expectation(outcome, loaded.problem, result.placement);
   return outcome;
 }
 
-std::optional<Seconds> expected_on_machine(const Problem& problem, const Placement& placement) {
-  if (problem.machine().jitter() == 0) return std::nullopt;
-  return ExpectedObjective(problem).value(placement);
-}
-
-std::string show_gap(const Outcome& outcome) {
-  if (outcome.optimal) return "0 %, proven optimal";
-  return fmt::format("{:.1f} %", 100 * outcome.gap);
+void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
+  outcome.jitter = problem.machine().jitter();
+  if (outcome.jitter > 0) outcome.expected = ExpectedObjective(problem).value(placement);
 }
 
 std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow) {
   return fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}", loaded.file.path,
                      loaded.problem.graph().name(overflow.op), format_bytes(overflow.needed),
                      loaded.problem.machine().device(overflow.device).name, format_bytes(overflow.capacity));
-}
-
-std::string describe_run(const LoadedProblem& loaded, const Outcome& outcome, const Timeline& timeline) {
-  const Traffic moved = traffic(timeline, loaded.problem.graph());
-  std::string text = fmt::format("makespan     {}{}\n", show_time(loaded, timeline.makespan),
-                                 timeline.feasible() ? "" : "  INFEASIBLE: exceeds memory");
-  if (outcome.expected)
-    text += fmt::format("expected     {} (times vary by {:.1f} % on this machine)\n",
-                        show_time(loaded, *outcome.expected), 100 * loaded.problem.machine().jitter());
-  text +=
-      fmt::format("lower bound  {} ({})\n", show_time(loaded, outcome.made.lower_bound), to_string(outcome.bound_kind));
-  text += fmt::format("gap          {}\n", show_gap(outcome));
-  text += fmt::format("transfers    {}, {}\n", moved.transfers, format_bytes(moved.bytes));
-  return text + "\n" + device_table(timeline, loaded.problem.machine());
 }
 
 }  // namespace doppler

@@ -2,7 +2,7 @@
 
 #include "doppler/app/options.h"
 #include "doppler/problem/load.h"
-#include "doppler/report/outcome.h"
+#include "doppler/report/results.h"
 
 namespace doppler {
 
@@ -23,20 +23,13 @@ LoadedProblem load(const std::string& path, const Machine& machine, const Option
 
 std::string show_time(const LoadedProblem& loaded, Seconds value);
 
-// What is known before any method has run.
+// What is known of a placement of the problem before any method has run, and after one has.
 Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const LowerBound& bound);
 Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const Result& result);
-
-// The makespan to expect if times vary as the machine says; none if it says nothing.
-std::optional<Seconds> expected_on_machine(const Problem& problem, const Placement& placement);
-
-// "12.3 %", and "0 %, proven optimal" where it is.
-std::string show_gap(const Outcome& outcome);
+// Adds the makespan to expect if times vary as the machine says; nothing if it says nothing.
+void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement);
 
 // One line that says why the run does not fit: op, device, bytes.
 std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow);
-
-// The end of what `place` and `simulate` print: makespan, what to expect, bound, gap, transfers, devices.
-std::string describe_run(const LoadedProblem& loaded, const Outcome& outcome, const Timeline& timeline);
 
 }  // namespace doppler

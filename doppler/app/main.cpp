@@ -5,6 +5,7 @@
 #include "doppler/app/options.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
+#include "doppler/base/version.h"
 
 namespace doppler {
 namespace {
@@ -44,7 +45,7 @@ int main_with_errors_as_codes(int argc, char** argv) {
       "Places the operations of a dataflow graph on devices so that an asynchronous runtime finishes early.");
   command.name("doppler");
   command.require_subcommand(1);
-  command.set_version_flag("--version", "doppler " DOPPLER_VERSION);
+  command.set_version_flag("--version", fmt::format("doppler {}", version()));
   command.footer("Example:\n  doppler compare examples/blocks.json --machine p100x4 --time 2s");
   add_info(command);
   add_place(command);

@@ -9,7 +9,8 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/graph/formats/read_graph.h"
+#include "doppler/report/json.h"
+#include "doppler/report/text.h"
 
 namespace doppler {
 namespace {
@@ -26,8 +27,7 @@ bool is_input(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const auto file = nlohmann::json::parse(read_file(path), nullptr, false);  // "discarded" if it is not JSON
   if (!file.is_object()) return true;
-  if (file.contains("results")) return false;                     // compare
-  return !file.contains("graph") || file.contains("assignment");  // simulate, place, info
+  return !file.contains("result");
 }
 
 }  // namespace
@@ -133,6 +133,11 @@ void write_json_if_asked(const Options& options, const std::string& text) {
 
 void print_text(const Options& options, const std::string& text) {
   if (!options.json_to_stdout()) write_file_atomically("-", text);
+}
+
+void present(const Options& options, const AnyResult& result) {
+  if (!options.json.empty()) write_json_if_asked(options, to_json(result));
+  print_text(options, to_text(result));
 }
 
 }  // namespace doppler

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "doppler/place/method.h"
+#include "doppler/report/results.h"
 
 namespace doppler {
 
@@ -57,5 +58,7 @@ std::string describe_budget(const Options& options);
 void write_json_if_asked(const Options& options, const std::string& text);
 // Everything for people goes through here: nothing if standard output belongs to JSON.
 void print_text(const Options& options, const std::string& text);
+// Both, of one result.
+void present(const Options& options, const AnyResult& result);
 
 }  // namespace doppler

@@ -5,7 +5,7 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/report/summary.h"
+#include "doppler/report/json.h"
 #include "doppler/sim/objective.h"
 
 namespace doppler {
@@ -19,9 +19,9 @@ struct PlaceOptions : Options {
   std::string export_format;  // empty: the placement file
 };
 
-// The makespan of everything on the best device that can run and hold it all; 0: there is none.
-Seconds best_single_device(const Problem& problem) {
-  Seconds best = 0;
+// The makespan of everything on the best device that can run and hold it all; none may.
+std::optional<Seconds> best_single_device(const Problem& problem) {
+  std::optional<Seconds> best;
   ExactObjective objective(problem);
   std::vector<bool> class_done(problem.costs().device_classes(), false);
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
@@ -33,7 +33,7 @@ Seconds best_single_device(const Problem& problem) {
     Placement placement;
     placement.device_of_op.assign(problem.op_count(), device);
     const Timeline timeline = objective.simulate(placement);
-    if (timeline.feasible() && (best == 0 || timeline.makespan < best)) best = timeline.makespan;
+    if (timeline.feasible() && (!best || timeline.makespan < *best)) best = timeline.makespan;
   }
   return best;
 }
@@ -47,20 +47,6 @@ Result search(const LoadedProblem& loaded, const PlaceOptions& options, const Me
   method_options.on_progress = [&](const Progress& state) { progress.show(state); };
   ExactObjective objective(loaded.problem);
   return place(objective, method, method_options, bound);
-}
-
-std::string describe(const LoadedProblem& loaded, const Outcome& outcome, const Timeline& timeline, Seconds single) {
-  const Provenance& made = outcome.made;
-  std::string text = fmt::format("graph        {}, {} ops, {} edges\n", loaded.file.path,
-                                 loaded.problem.graph().op_count(), loaded.problem.graph().edge_count());
-  text += fmt::format("machine      {}, {} devices\n", made.machine, loaded.problem.machine().device_count());
-  text += fmt::format("method       {}{}, {:.2f} s, {} evaluations, seed {}\n", made.method,
-                      made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner), outcome.seconds,
-                      made.evaluations, made.seed);
-  if (single > 0 && made.makespan > 0)
-    text += fmt::format("speed-up     {:.2f} over the best single device ({})\n", single / made.makespan,
-                        show_time(loaded, single));
-  return text + describe_run(loaded, outcome, timeline);
 }
 
 void run_place(const PlaceOptions& options) {
@@ -78,21 +64,26 @@ void run_place(const PlaceOptions& options) {
     if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
   }
   const Result result = search(loaded, options, method, *policy, lower_bound(loaded.problem));
-  const Timeline& timeline = result.timeline;
-  if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
+  if (result.timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *result.timeline.overflow));
 
-  Outcome outcome = outcome_of(loaded, options, result);
-  outcome.expected = expected_on_machine(loaded.problem, result.placement);
-  if (!options.policy.train.empty()) outcome.made.budget = options.policy.train + " of training";
-  const Seconds single = best_single_device(loaded.problem);
+  const Graph& graph = loaded.problem.graph();
+  PlaceResult placed;
+  placed.run = simulation_result(outcome_of(loaded, options, result), loaded.problem, result.timeline);
+  placed.ops = graph.op_count();
+  placed.edges = graph.edge_count();
+  placed.single_device = best_single_device(loaded.problem);
+  placed.placement = result.placement;
+  Provenance& made = placed.run.outcome.made;
+  if (!options.policy.train.empty()) made.budget = options.policy.train + " of training";
   if (!options.output.empty())
     write_file_atomically(options.output, options.export_format.empty()
-                                              ? placement_to_json(result.placement, outcome.made)
+                                              ? placement_to_json(result.placement, made)
                                               : export_placement(options.export_format, loaded.file, result.placement,
                                                                  loaded.problem.machine()));
-  write_json_if_asked(options, place_result_to_json(outcome, timeline, loaded.problem.graph(), loaded.problem.machine(),
-                                                    result.placement, single));
-  if (options.output != "-") print_text(options, describe(loaded, outcome, timeline, single));
+  if (options.output == "-")
+    write_json_if_asked(options, to_json(placed));
+  else
+    present(options, placed);
   if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
 }
 

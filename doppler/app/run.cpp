@@ -12,7 +12,7 @@
 #include "doppler/base/file.h"
 #include "doppler/base/statistics.h"
 #include "doppler/kernels/npy.h"
-#include "doppler/report/summary.h"
+#include "doppler/report/text.h"
 #include "doppler/report/table.h"
 #include "doppler/report/trace.h"
 #include "doppler/sim/objective.h"

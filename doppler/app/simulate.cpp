@@ -23,7 +23,7 @@ void run_simulate(const SimulateOptions& options) {
   Outcome outcome = outcome_of(loaded, options, lower_bound(loaded.problem));
   outcome.made.makespan = timeline.makespan;
   outcome.gap = gap(timeline.makespan, outcome.made.lower_bound);
-  outcome.expected = expected_on_machine(loaded.problem, placement);
+  add_expectation(outcome, loaded.problem, placement);
   outcome.feasible = timeline.feasible();
   outcome.optimal = timeline.feasible() && reaches(timeline.makespan, outcome.made.lower_bound);
 
@@ -31,8 +31,7 @@ void run_simulate(const SimulateOptions& options) {
     write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem.graph(), loaded.problem.machine()));
   if (!options.dot.empty())
     write_file_atomically(options.dot, graph_to_dot(loaded.problem.graph(), placement.device_of_op));
-  write_json_if_asked(options, simulation_to_json(outcome, timeline, loaded.problem.graph(), loaded.problem.machine()));
-  print_text(options, describe_run(loaded, outcome, timeline));
+  present(options, simulation_result(outcome, loaded.problem, timeline));
   if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
 }
 

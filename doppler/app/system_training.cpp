@@ -2,7 +2,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/bounds/bounds.h"
-#include "doppler/report/summary.h"
+#include "doppler/report/text.h"
 
 namespace doppler {
 

@@ -12,15 +12,15 @@
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
+#include "doppler/base/version.h"
 #include "doppler/learn/train/generated_tasks.h"
 #include "doppler/learn/train/held_out.h"
-#include "doppler/report/summary.h"
-#include "doppler/report/table.h"
 
 namespace doppler {
 namespace {
 
 constexpr std::uint64_t kUpdatesPerMetric = 10;
+constexpr const char* kPolicy = "doppler";  // the only one that is trained so far
 
 struct TrainOptions : Options {
   std::vector<std::string> graphs, validation;
@@ -258,7 +258,7 @@ class TrainingSession {
   }
 
   std::string made_by() const {
-    return fmt::format("doppler {} train, seed {}, {} episodes on {} tasks", DOPPLER_VERSION, options_.seed,
+    return fmt::format("doppler {} train, seed {}, {} episodes on {} tasks", version(), options_.seed,
                        trainer_.episodes(), trainer_.task_count());
   }
   void validate() {
@@ -274,16 +274,11 @@ class TrainingSession {
     for (std::size_t i = 0; i < options_.graphs.size(); ++i) {
       Task& task = trainer_.task(i);
       if (task.elites().empty()) continue;
-      Provenance made;
-      made.method = made.winner = "doppler";
-      made.version = DOPPLER_VERSION;
+      Provenance made = provenance_of(task.problem(), task.name());
+      made.method = made.winner = kPolicy;
       made.budget = options_.episodes ? fmt::format("{} episodes", *options_.episodes) : options_.time;
       made.seed = options_.seed;
       made.evaluations = task.evaluations();
-      made.graph = task.name();
-      made.machine = task.problem().machine().name();
-      made.discipline = to_string(task.problem().rules().discipline);
-      made.links = to_string(task.problem().rules().links);
       const SystemStage* system = trainer_.system();
       const Placement& placement = system != nullptr && system->finished() ? system->verdict()->placement : task.best();
       made.makespan = ExactObjective(task.problem()).value(placement);
@@ -302,36 +297,51 @@ class TrainingSession {
   double best_validation_ = Costs::kNever;
 };
 
-std::string describe(TrainingSession& session, const TrainOptions& options) {
+TrainingResult::System system_result(const SystemStage& stage, bool unitless) {
+  TrainingResult::System result;
+  result.runs = stage.objective().runs();
+  result.reused = stage.objective().reused();
+  result.refused = stage.objective().refused();
+  result.finished = stage.finished();
+  result.unitless = unitless;
+  if (!stage.finished()) return result;
+  const SystemVerdict& verdict = *stage.verdict();
+  result.changed = verdict.changed;
+  result.before = verdict.before;
+  result.after = verdict.after;
+  result.p = verdict.p;
+  result.finalists = verdict.finalists;
+  return result;
+}
+
+TrainingResult result_of(TrainingSession& session, const TrainOptions& options) {
   Trainer& trainer = session.trainer();
-  std::string text = fmt::format(
-      "{} episodes in {:.1f} s, {:.2f} ms each, seed {}\n", trainer.episodes(), trainer.seconds(),
-      1e3 * trainer.seconds() / static_cast<double>(std::max<std::uint64_t>(1, trainer.episodes())), options.seed);
-  if (std::isfinite(session.best_validation()))
-    text += fmt::format("validation   {:.3f} of the best cheap heuristic\n", session.best_validation());
+  TrainingResult result;
+  result.directory = options.out;
+  result.episodes = trainer.episodes();
+  result.seconds = trainer.seconds();
+  result.seed = options.seed;
+  if (std::isfinite(session.best_validation())) result.validation = session.best_validation();
   if (trainer.system() != nullptr)
-    text += describe_system(*trainer.system(), trainer.task(0).problem().graph().unitless());
-  if (options.graphs.empty()) return text;
-  Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});
+    result.system = system_result(*trainer.system(), trainer.task(0).problem().graph().unitless());
   for (std::size_t i = 0; i < options.graphs.size(); ++i) {
     const Task& task = trainer.task(i);
-    const bool unitless = task.problem().graph().unitless();
-    if (task.elites().empty()) {
-      if (!options.quiet) complain(fmt::format("{}: no placement that fits in memory was found", task.name()));
-      table.add_row({task.name(), "-", format_time(task.bound(), unitless), "-"}, false);
-      continue;
-    }
-    table.add_row({task.name(), format_time(task.best_makespan(), unitless), format_time(task.bound(), unitless),
-                   task.bound() > 0 ? fmt::format("{:.1f} %", 100 * (task.best_makespan() / task.bound() - 1)) : "-"},
-                  false);
+    TrainingResult::Task& found = result.tasks.emplace_back();
+    found.graph = task.name();
+    found.lower_bound = task.bound();
+    found.unitless = task.problem().graph().unitless();
+    if (!task.elites().empty())
+      found.best = task.best_makespan();
+    else if (!options.quiet)
+      complain(fmt::format("{}: no placement that fits in memory was found", task.name()));
   }
-  return text + "\n" + table.text();
+  return result;
 }
 
 void run_train(const TrainOptions& options) {
   TrainingSession session(options);
   session.run();
-  print_text(options, describe(session, options));
+  present(options, result_of(session, options));
   if (interrupt_flag()->load() && !options.quiet)
     complain(fmt::format("interrupted; go on with --resume, or use {} as it is", options.out));
 }
@@ -395,7 +405,7 @@ void add_train(CLI::App& command) {
   add_system_flags(*verb, options->system);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
-  verb->add_flag("-q,--quiet", options->quiet, "No progress, notes or warnings on standard error");
+  add_output_flags(*verb, *options);
   verb->footer(
       "Example:\n  doppler train examples/blocks.json --machine p100x4 --time 30s --out run\n"
       "  doppler place examples/blocks.json --machine p100x4 --method doppler --checkpoint run");

@@ -8,6 +8,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/parse_enum.h"
+#include "doppler/base/version.h"
 #include "doppler/graph/levels.h"
 
 namespace doppler {
@@ -167,6 +168,16 @@ void verify(const Problem& problem, const Placement& placement) {
   }
   DOPPLER_CHECK(placement.cause_of_op.empty() || placement.cause_of_op.size() == n, "{} causes for {} ops",
                 placement.cause_of_op.size(), n);
+}
+
+Provenance provenance_of(const Problem& problem, std::string graph) {
+  Provenance made;
+  made.version = version();
+  made.graph = std::move(graph);
+  made.machine = problem.machine().name();
+  made.discipline = to_string(problem.rules().discipline);
+  made.links = to_string(problem.rules().links);
+  return made;
 }
 
 std::vector<std::uint32_t> default_priority(const Costs& costs) {

@@ -129,6 +129,10 @@ class Problem {
 // method and the rest of the program.
 void verify(const Problem& problem, const Placement& placement);
 
+// Who made a placement of the problem, as far as the problem tells: this version, the graph by the name that the user has
+// for it, the machine and the rules.
+Provenance provenance_of(const Problem& problem, std::string graph);
+
 // Rank by descending b-level (mean costs), a topological order: the default priority.
 std::vector<std::uint32_t> default_priority(const Costs& costs);
 // What `ordered` makes of any ranks: an op of which a producer comes later is taken as soon as it was. The result is a

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "doppler/graph/graph.h"
-#include "doppler/machine/machine.h"
+#include "doppler/problem/problem.h"
 #include "doppler/sim/timeline.h"
 
 namespace doppler {
@@ -14,6 +13,15 @@ inline Graph two_op_graph() {
   builder.add_op({.name = "b\"\n"});
   builder.add_consumer(builder.add_tensor(0, 8), 1);
   return std::move(builder).build();
+}
+
+// The same graph with times, so that it is a problem.
+inline Problem two_op_problem() {
+  GraphBuilder builder("two_ops");
+  builder.add_op({.name = "a", .kind = "matmul", .explicit_times = {{"*", 2}}});
+  builder.add_op({.name = "b\"\n", .explicit_times = {{"*", 1}}});
+  builder.add_consumer(builder.add_tensor(0, 8), 1);
+  return Problem(std::move(builder).build(), uniform_machine(2));
 }
 
 inline Timeline two_op_timeline() {

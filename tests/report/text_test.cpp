@@ -1,4 +1,4 @@
-#include "doppler/report/summary.h"
+#include "doppler/report/text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace doppler {
 namespace {
 
-TEST(ASummary, CountsUseAndTraffic) {
+TEST(ADeviceTable, CountsUseAndTraffic) {
   const std::vector<DeviceUse> uses = device_uses(two_op_timeline(), uniform_machine(2));
   EXPECT_EQ(uses[0].ops, 1u);
   EXPECT_DOUBLE_EQ(uses[0].utilisation, 0.5);   // 2 of 4
@@ -17,7 +17,7 @@ TEST(ASummary, CountsUseAndTraffic) {
   EXPECT_EQ(moved.bytes, 8u);
 }
 
-TEST(ASummary, DividesUtilisationByTheSlots) {
+TEST(ADeviceTable, DividesUtilisationByTheSlots) {
   Device device;
   device.name = "a";
   device.type = "cpu";
@@ -29,15 +29,15 @@ TEST(ASummary, DividesUtilisationByTheSlots) {
                    0.5);  // 20 / (4 × 10)
 }
 
-TEST(ASummary, DrawsWhenEachDeviceWasBusy) {
+TEST(ADeviceTable, DrawsWhenEachDeviceWasBusy) {
   // 40 parts of 0.1: device 0 is busy in the first 20, device 1 in the last 10.
-  EXPECT_EQ(device_table(two_op_timeline(), uniform_machine(2, 1024)),
+  EXPECT_EQ(device_table(device_uses(two_op_timeline(), uniform_machine(2, 1024))),
             "  device   ops    busy  peak memory     of  activity\n"
             "  device0    1  50.0 %          8 B  1 KiB  |####################                    |\n"
             "  device1    1  25.0 %          8 B  1 KiB  |                              ##########|\n");
 }
 
-TEST(ASummary, ShowsShortOpsAsPartlyBusy) {
+TEST(ADeviceTable, ShowsShortOpsAsPartlyBusy) {
   Timeline timeline;
   timeline.makespan = 40;  // parts of 1
   timeline.executions = {{.op = 0, .device = 0, .slot = 0, .ready = 0, .start = 0, .end = 0.25},
@@ -46,16 +46,16 @@ TEST(ASummary, ShowsShortOpsAsPartlyBusy) {
                          {.op = 3, .device = 0, .slot = 0, .ready = 0, .start = 3, .end = 40}};
   timeline.busy = {38.5};
   timeline.peak_memory = {0};
-  EXPECT_NE(device_table(timeline, uniform_machine(1)).find("|.-=##"), std::string::npos);
+  EXPECT_NE(device_table(device_uses(timeline, uniform_machine(1))).find("|.-=##"), std::string::npos);
 }
 
-TEST(ASummary, OfAnEmptyRunDividesByNothing) {
+TEST(ADeviceTable, OfAnEmptyRunDividesByNothing) {
   Timeline timeline;
   timeline.executions = {{.op = 0, .device = 0, .slot = 0, .ready = 0, .start = 0, .end = 0}};
   timeline.busy = {0};
   timeline.peak_memory = {0};
   EXPECT_EQ(device_uses(timeline, uniform_machine(1))[0].utilisation, 0.0);
-  EXPECT_NE(device_table(timeline, uniform_machine(1)).find("0.0 %"), std::string::npos);
+  EXPECT_NE(device_table(device_uses(timeline, uniform_machine(1))).find("0.0 %"), std::string::npos);
 }
 
 TEST(ATime, IsShownWithAUnitOnlyIfTheGraphHasOne) {

@@ -1,0 +1,231 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "doppler/bounds/bounds.h"
+#include "doppler/problem/placement.h"
+#include "doppler/problem/problem.h"
+#include "doppler/sim/time_account.h"
+#include "doppler/sim/timeline.h"
+
+// What verbs find, as data: one struct each. json.h writes and reads them, text.h prints them. Times are seconds, or the
+// graph's own unit where `unitless`.
+namespace doppler {
+
+// ---- simulate, place, compare ----
+
+// One placement of one graph and what it is worth.
+struct Outcome {
+  Provenance made;  // who, with what, on what; makespan and lower bound
+  LowerBound::Kind bound_kind = LowerBound::Kind::work;
+  double gap = 0;           // makespan / lower bound - 1
+  bool feasible = true;     // false: see `reason` if nothing was found, else the overflow of the run
+  bool optimal = false;     // proven
+  std::string reason = {};  // why there is no placement; makespan and gap then mean nothing
+  Seconds seconds = 0;      // wall-clock time of the method
+  bool unitless = false;
+  std::optional<Seconds> expected = std::nullopt;  // the mean makespan if times vary; none if they do not
+  double jitter = 0;                               // how much they do
+};
+
+// Whether `a` is the one to take: by what is to be expected, where times vary. All outcomes of a graph say it, or none.
+bool better(const Outcome& a, const Outcome& b);
+
+// What one device did in a run.
+struct DeviceUse {
+  std::string name;
+  std::size_t ops = 0;
+  Seconds busy = 0;                    // over all its slots
+  double utilisation = 0;              // busy time over slots × makespan
+  Bytes peak_memory = 0, memory = 0;   // memory 0: unlimited
+  std::vector<double> activity = {};   // the share of its slots that was busy, in equal parts of the run
+};
+struct Traffic {
+  std::size_t transfers = 0;
+  Bytes bytes = 0;
+};
+struct OverflowFact {
+  std::string op, device;
+  Bytes needed = 0, capacity = 0;
+};
+
+struct SimulationResult {
+  Outcome outcome;
+  std::optional<OverflowFact> overflow;  // none: it fits
+  std::vector<DeviceUse> devices;
+  Traffic transfers;
+};
+
+struct PlaceResult {
+  SimulationResult run;
+  std::size_t ops = 0, edges = 0;
+  std::optional<Seconds> single_device;  // the best single device; none can run and hold the graph
+  Placement placement;
+};
+
+struct ComparisonRow {
+  Outcome outcome;
+  std::size_t ops = 0;  // of its graph
+  bool added = false;   // not asked for: the strongest cheap baseline
+};
+struct Comparison {
+  std::vector<ComparisonRow> rows;  // graph by graph, in the order of the methods
+};
+
+// ---- info ----
+
+struct KindShare {
+  std::string kind;
+  std::size_t ops = 0;
+  double work = 0;
+  Flops flops = 0;
+  double bytes = 0;                           // read and written
+  double flops_share = 0, bytes_share = 0;    // of the graph's
+};
+struct ModelFacts {  // an ONNX file
+  double macs = 0, flops = 0;
+  std::uint64_t parameters = 0;
+  Bytes parameter_bytes = 0;
+  std::size_t nodes = 0, folded_nodes = 0;
+};
+struct GraphFacts {
+  // What work is counted in: seconds on the given machine, explicit times, or flops where neither is known.
+  enum class Measure : std::uint8_t { seconds, unitless, flops };
+
+  std::string graph, format, machine;  // no machine: empty
+  std::size_t ops = 0, tensors = 0, edges = 0;
+  Measure measure = Measure::flops;
+  std::size_t depth = 0, width = 0;
+  double work = 0, critical_path = 0;
+  std::optional<double> communication;  // time to move every edge; unknown without a machine or explicit times
+  Bytes parameter_bytes = 0, tensor_bytes = 0, peak_activation_bytes = 0;
+  Flops flops = 0;
+  double bytes = 0;
+  std::vector<KindShare> kinds;  // by work, then ops, then name
+  std::optional<LowerBound> bound;
+  std::optional<ModelFacts> model;
+  std::vector<std::string> warnings;
+};
+
+std::string_view to_string(GraphFacts::Measure measure);  // "s", "graph", "flops"
+
+// ---- run, validate, calibrate ----
+
+struct RunResult {
+  struct Device {
+    std::string name;
+    std::size_t ops = 0;
+    DeviceTime time;  // of the last run
+    Bytes peak_memory = 0;
+  };
+  std::string graph, machine, devices;  // devices: "cpu", "cuda" or "emulated"
+  bool unitless = false;
+  Seconds measured = 0;  // the median
+  std::vector<Seconds> times;
+  Seconds predicted = 0;
+  std::optional<Seconds> one_device;  // median; none if one cannot hold the graph, or if interrupted
+  bool interrupted = false;
+  Seconds last = 0;  // the makespan that the devices' times are of
+  std::vector<Device> device_times;
+};
+
+// A service that improves its placement while it runs.
+struct ServiceResult {
+  struct Drift {
+    DeviceId device = 0;
+    std::string name;
+    double factor = 1;
+    std::size_t run = 0;                         // the first that is affected, from 0
+    std::optional<Seconds> before, right_after;  // medians of the incumbent
+  };
+  struct Event {
+    std::uint64_t run = 0;
+    std::string kind, text;
+  };
+  std::string graph, title, machine;
+  bool unitless = false;
+  std::uint64_t runs = 0, explored = 0, changes = 0;
+  std::vector<Seconds> times;
+  std::vector<std::size_t> challengers;  // the runs that were not the incumbent's
+  std::optional<Seconds> at_first, at_the_end;
+  std::vector<Drift> drifts;
+  std::vector<Event> events;
+};
+
+// How well the simulator predicts.
+struct ValidityResult {
+  struct Sample {
+    std::string origin;
+    Seconds simulated = 0, measured = 0;
+    std::vector<Seconds> times;  // what `measured` is made of
+  };
+  struct Of {  // one graph
+    std::string graph;
+    double pearson = 0, spearman = 0;
+    double pearson_of_medians = 0, spearman_of_medians = 0;  // with plain medians of the runs as measured times
+    double mean_error = 0;                                   // mean of |simulated / measured - 1|
+    double bias = 0;                                         // mean of simulated / measured - 1
+    // What Spearman would be between these measured times and others like them. None if a placement ran only once.
+    std::optional<double> repeatability;
+    std::vector<Sample> samples;
+  };
+  std::vector<Of> graphs;
+};
+
+struct CalibrationResult {
+  struct Kind {
+    std::string kind, dtype;
+    std::size_t shapes = 0, samples = 0;
+    double flops_per_second = 0, bytes_per_second = 0;  // medians
+    double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
+    std::optional<double> interference;                 // how much longer beside others, as a factor
+  };
+  std::string machine, links;
+  bool emulated = false;
+  std::size_t devices = 0, transfers = 0;
+  std::vector<Kind> kinds;                // none if emulated
+  Seconds op_excess = 0, link_excess = 0;  // emulated: what is added to the model
+  Seconds latency = 0;
+  double bytes_per_second = 0;  // of the links; 0: transfers of one size only
+  double jitter = 0, stretch = 1;
+};
+
+// ---- train ----
+
+struct TrainingResult {
+  struct Task {
+    std::string graph;
+    std::optional<Seconds> best;  // none: nothing that fits in memory was found
+    Seconds lower_bound = 0;
+    bool unitless = false;
+  };
+  struct System {  // stage III
+    std::uint64_t runs = 0, reused = 0, refused = 0;
+    bool finished = false, changed = false;
+    Seconds before = 0, after = 0;
+    double p = 1;
+    std::size_t finalists = 0;
+    bool unitless = false;
+  };
+  std::string directory;
+  std::uint64_t episodes = 0, seed = 0;
+  Seconds seconds = 0;
+  std::optional<double> validation;  // of the best cheap heuristic
+  std::optional<System> system;
+  std::vector<Task> tasks;
+};
+
+using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, RunResult, ServiceResult,
+                               ValidityResult, CalibrationResult, TrainingResult>;
+
+// What a timeline says of every device, and of the links.
+std::vector<DeviceUse> device_uses(const Timeline& timeline, const Machine& machine);
+Traffic traffic(const Timeline& timeline, const Graph& graph);
+// A run of `problem` as a result, with what is known of the placement already.
+SimulationResult simulation_result(Outcome outcome, const Problem& problem, const Timeline& timeline);
+
+}  // namespace doppler
