@@ -38,15 +38,14 @@ bool heavier(const OpCost& a, const OpCost& b) {
 
 }  // namespace
 
-bool Walk::walk_control_flow(const onnx::NodeProto& node, Scope& scope) {
-  const std::string name = operator_name(node);
-  if (name != "If" && name != "Loop" && name != "Scan") return false;
+bool Walk::walk_control_flow(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
+  if (op.is != OperatorClass::branch && op.is != OperatorClass::loop && op.is != OperatorClass::scan) return false;
   if (++depth_ > kDeepest)
     throw InputError(
         fmt::format("{}: {} nests deeper than {}; required less", reading_.where, describe(node), kDeepest));
-  if (name == "If")
+  if (op.is == OperatorClass::branch)
     walk_if(node, scope);
-  else if (name == "Loop")
+  else if (op.is == OperatorClass::loop)
     walk_loop(node, scope);
   else
     walk_scan(node, scope);
@@ -109,7 +108,7 @@ void Walk::finish_control_flow(const onnx::NodeProto& node, std::vector<ValueId>
   complete_types(node, inferred, {}, scope);
   for (const ValueId id : body.reads)
     if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) inputs.push_back(id);
-  add_op(node, std::move(inputs), inferred.outputs, body.cost, scope);
+  add_op(operator_of(node), node, std::move(inputs), inferred.outputs, body.cost, scope);
   reading_.ops.back().whole = true;
   reading_.ops.back().view = false;
 }

@@ -55,7 +55,7 @@ class GraphOfReading {
     OpSpec spec;
     const unsigned before = names_[op.name]++;
     spec.name = before == 0 ? op.name : fmt::format("{}#{}", op.name, before + 1);
-    spec.kind = kind_of(*op.node);
+    spec.kind = kind_of(*op.rules, *op.node);
     spec.dtype = dtype_of(reading_, op);
     spec.flops = op.cost.flops;
     spec.bytes_read = op.cost.read;

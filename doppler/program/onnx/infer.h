@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/program/onnx/constant.h"
+#include "doppler/program/onnx/operators.h"
 
 namespace doppler::program {
 
@@ -15,8 +15,7 @@ struct Inferred {
   std::string complaint;                 // what the inference says is wrong; empty if nothing
 };
 
-// Types and shapes of the outputs, by the rules of libonnx; where those end (operators that came later, old
-// operator sets, the fused operators of ONNX Runtime) by a few of our own.
-Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& inputs);
+// Types and shapes of the outputs, by the rules of libonnx; where those end, by those of the operator table.
+Inferred infer_types(const Operator& op, const onnx::NodeProto& node, int opset, const NodeInputs& inputs);
 
 }  // namespace doppler::program

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "doppler/program/onnx/cut_rules.h"
 #include "doppler/program/onnx/equation.h"
 
 namespace doppler::program {
@@ -83,7 +84,7 @@ class Lifting {
       inputs.push_back(expr(operand.value));
       stencil.operands.push_back(std::move(operand.spans));
     }
-    stencil.kind = kind_of(*op.node);
+    stencil.kind = kind_of(*op.rules, *op.node);
     stencil.most_pieces = std::move(rule.most_pieces);
     for (Index& pieces : stencil.most_pieces) pieces = std::max<Index>(pieces, 1);
     stencil.read = rule.read;
@@ -104,11 +105,11 @@ class Lifting {
     for (const ValueId id : op.outputs)
       if (id != kNone && (outputs.empty() || read_[id])) outputs.push_back(id);
     if (outputs.empty()) return;
-    const bool splits = operator_name(*op.node) == "Split";
-    std::optional<StencilRule> rule = outputs.size() == 1 || splits ? stencil_rule(reading_, op, 0) : std::nullopt;
+    const bool each = op.rules->traits.each_output;
+    std::optional<StencilRule> rule = outputs.size() == 1 || each ? stencil_rule(reading_, op, 0) : std::nullopt;
     if (!rule) return lift_whole(op, outputs);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-      if (op.outputs[i] == kNone || (i > 0 && !splits)) continue;
+      if (op.outputs[i] == kNone || (i > 0 && !each)) continue;
       rule = stencil_rule(reading_, op, i);
       if (rule)
         add(op, std::move(*rule), op.outputs[i],
@@ -126,7 +127,7 @@ class Lifting {
       rule.operands.push_back({id, std::vector<Stencil::Span>(shape(id).size())});
     }
     rule.read = op.cost.read;
-    Stencil stencil{.kind = kind_of(*op.node), .operands = {}, .most_pieces = {}, .flops = op.cost.flops};
+    Stencil stencil{.kind = kind_of(*op.rules, *op.node), .operands = {}, .most_pieces = {}, .flops = op.cost.flops};
     if (outputs.size() == 1) {
       rule.most_pieces.assign(shape(outputs[0]).size(), 1);
       add(op, std::move(rule), outputs[0], std::move(stencil), op.name);
@@ -156,10 +157,10 @@ class Lifting {
 
   // Einsums for MatMul, Gemm and Einsum on floats of one type; false for what stays a stencil.
   bool lift_product(const ModelOp& op) {
-    const std::string name = operator_name(*op.node);
-    if (name == "Einsum") return lift_einsum(op);
-    if (name != "MatMul" && name != "Gemm" && name != "com.microsoft.FusedMatMul") return false;
-    if (name == "com.microsoft.FusedMatMul" && find_attribute(*op.node, "transBatchA") != nullptr) return false;
+    const AsEinsum form = op.rules->traits.einsum;
+    if (form == AsEinsum::never) return false;
+    if (form == AsEinsum::equation) return lift_einsum(op);
+    if (find_attribute(*op.node, "transBatchA") != nullptr) return false;
     if (op.inputs.size() < 2 || op.inputs[0] == kNone || op.inputs[1] == kNone) return false;
     const ValueId a = op.inputs[0], b = op.inputs[1], out = op.outputs[0];
     if (out == kNone || shape(a).empty() || shape(b).empty() || has_zero(a) || has_zero(b) || !same_floats({a, b, out}))
@@ -170,7 +171,7 @@ class Lifting {
     if (int_attribute(*op.node, "transA", 0) != 0) std::swap(in_a[in_a.size() - 1], in_a[in_a.size() - 2]);
     if (int_attribute(*op.node, "transB", 0) != 0) std::swap(in_b[in_b.size() - 1], in_b[in_b.size() - 2]);
     if (!output_labels(a, b, in_a, in_b, in_out)) return false;
-    const bool bias = name == "Gemm" && op.inputs.size() > 2 && op.inputs[2] != kNone;
+    const bool bias = form == AsEinsum::product_and_bias && op.inputs.size() > 2 && op.inputs[2] != kNone;
     const Expr product = p_.einsum({in_a, in_b}, in_out, {expr(a), expr(b)}, {.name = op.name});
     exprs_[out] = product;
     if (bias) add_bias(op, product);

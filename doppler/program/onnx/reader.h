@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "doppler/program/onnx/constant.h"
 #include "doppler/program/onnx/infer.h"
 #include "doppler/program/onnx/op_cost.h"
 
@@ -32,6 +31,7 @@ struct ModelValue {
 // A node that runs. Views cost nothing and are not scheduled; their readers read through them.
 struct ModelOp {
   const onnx::NodeProto* node = nullptr;
+  const Operator* rules = nullptr;  // the row of the operator table
   std::string name;
   std::vector<ValueId> inputs, outputs;  // kNone where absent
   OpCost cost;

@@ -16,12 +16,6 @@ constexpr int kNewestOpset = 25;
 // Functions that call functions multiply; no real model comes near.
 constexpr std::size_t kMostNodes = 1'000'000;
 
-bool is_random(const onnx::NodeProto& node) {
-  static const std::set<std::string, std::less<>> kRandom = {"RandomNormal",      "RandomUniform", "RandomNormalLike",
-                                                             "RandomUniformLike", "Multinomial",   "Bernoulli"};
-  return kRandom.contains(operator_name(node));
-}
-
 // What was inferred stands; the file's own declaration fills the rest.
 void merge_declared(TypeProto& type, const TypeProto& declared) {
   if (type.value_case() == TypeProto::VALUE_NOT_SET || (is_tensor(type) && !dims_of(type))) {
@@ -39,9 +33,9 @@ void merge_declared(TypeProto& type, const TypeProto& declared) {
 }
 
 // libonnx takes the target of a Reshape on trust; with another --dim than the exporter's it may not fit.
-void check_reshape(const std::string& where, const onnx::NodeProto& node, const NodeInputs& inputs,
-                   const Inferred& inferred) {
-  if (operator_name(node) != "Reshape" || inputs.types.empty() || inputs.types[0] == nullptr) return;
+void check_elements(const std::string& where, const Operator& op, const onnx::NodeProto& node, const NodeInputs& inputs,
+                    const Inferred& inferred) {
+  if (!op.traits.keeps_elements || inputs.types.empty() || inputs.types[0] == nullptr) return;
   const TypeProto &from = *inputs.types[0], &to = inferred.outputs[0];
   if (!is_tensor(from) || !is_tensor(to) || elements(from) == elements(to)) return;
   throw InputError(fmt::format("{}: {} turns shape {} into {}; required as many elements", where, describe(node),
@@ -198,8 +192,9 @@ void Walk::walk_node(const onnx::NodeProto& node, Scope& scope) {
   if (++nodes_walked_ > kMostNodes)
     throw InputError(fmt::format("{}: more than {} nodes after functions are written out; required fewer",
                                  reading_.where, kMostNodes));
-  if (operator_name(node) == "Constant") return bind_constant(node, scope);
-  if (!walk_control_flow(node, scope) && !walk_function(node, scope)) walk_plain(node, scope);
+  const Operator& op = operator_of(node);
+  if (op.is == OperatorClass::constant) return bind_constant(node, scope);
+  if (!walk_control_flow(op, node, scope) && !walk_function(node, scope)) walk_plain(op, node, scope);
 }
 
 void Walk::bind_constant(const onnx::NodeProto& node, Scope& scope) {
@@ -242,11 +237,11 @@ NodeInputs Walk::facts_of(const std::vector<ValueId>& inputs) const {
   return facts;
 }
 
-void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
+void Walk::walk_plain(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const NodeInputs facts = facts_of(inputs);
   if (node.output_size() == 1 && !facts.types.empty() && facts.types[0] != nullptr)
-    if (std::optional<Constant> shape = fold_shape(node, *facts.types[0])) {
+    if (std::optional<Constant> shape = fold_type(op, node, *facts.types[0])) {
       ModelValue value{.name = node.output(0), .type = tensor_type(shape->element, shape->dims), .is_static = true};
       value.constant = std::move(shape);
       scope.values[node.output(0)] = add_value(std::move(value));
@@ -254,26 +249,26 @@ void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
     }
   Inferred inferred;
   try {
-    inferred = infer_types(node, scope.opset(node), facts);
+    inferred = infer_types(op, node, scope.opset(node), facts);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
   }
   complete_types(node, inferred, inputs, scope);
-  check_reshape(reading_.where, node, facts, inferred);
-  const bool is_static = !inputs.empty() && !is_random(node) &&
+  check_elements(reading_.where, op, node, facts, inferred);
+  const bool is_static = !inputs.empty() && op.is != OperatorClass::random &&
                          std::all_of(inputs.begin(), inputs.end(),
                                      [&](ValueId id) { return id == kNone || reading_.values[id].is_static; });
-  if (is_static) return bind_static(node, inputs, inferred.outputs, scope);
+  if (is_static) return bind_static(op, node, inputs, inferred.outputs, scope);
   OpCost cost;
   try {
-    cost = cost_of(node, facts.types, inferred.outputs);
+    cost = cost_of(op, node, facts.types, inferred.outputs);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
   }
-  add_op(node, inputs, inferred.outputs, cost, scope);
+  add_op(op, node, inputs, inferred.outputs, cost, scope);
 }
 
-void Walk::bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+void Walk::bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
                        const std::vector<TypeProto>& types, Scope& scope) {
   const NodeInputs facts = facts_of(inputs);
   bool all_known = true;
@@ -289,29 +284,27 @@ void Walk::bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& 
   std::sort(parameters.begin(), parameters.end());
   parameters.erase(std::unique(parameters.begin(), parameters.end()), parameters.end());
   std::optional<std::vector<Constant>> folded;
-  if (all_known) folded = fold(node, facts.values, types);
-  // Quantised and narrow weights stay as they are and are widened where they are used.
-  const bool narrow = node.op_type() == "DequantizeLinear" || node.op_type() == "Cast";
+  if (all_known) folded = fold(op, node, facts.values, types);
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     const auto at = static_cast<std::size_t>(i);
     ModelValue value{.name = node.output(i), .type = types[at], .is_static = true};
-    value.stored = narrow ? std::min(held, bytes_of(types[at])) : bytes_of(types[at]);
+    value.stored = op.traits.widens ? std::min(held, bytes_of(types[at])) : bytes_of(types[at]);
     value.parameters = parameters;
     if (folded) value.constant = std::move((*folded)[at]);
     scope.values[node.output(i)] = add_value(std::move(value));
   }
 }
 
-void Walk::add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, const std::vector<TypeProto>& types,
-                  const OpCost& cost, Scope& scope) {
+void Walk::add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                  const std::vector<TypeProto>& types, const OpCost& cost, Scope& scope) {
   const auto id = static_cast<std::uint32_t>(reading_.ops.size());
-  ModelOp op{.node = &node, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
+  ModelOp op{.node = &node, .rules = &rules, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
   op.opset = scope.opset(node);
   op.name = scope.prefix + (!node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0));
   if (op.name.empty()) op.name = fmt::format("{}_{}", node.op_type(), id);
   op.view = node.output_size() > 0 && !node.output(0).empty() && !op.inputs.empty() && op.inputs[0] != kNone &&
-            is_view(node, reading_.values[op.inputs[0]].type) && !reading_.values[op.inputs[0]].is_static;
+            is_view(rules, node, reading_.values[op.inputs[0]].type) && !reading_.values[op.inputs[0]].is_static;
   if (!cost.known) ++unknown_operators_[operator_name(node)];
   if (op.view) op.cost = {};
   for (int i = 0; i < node.output_size(); ++i) {

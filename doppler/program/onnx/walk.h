@@ -32,12 +32,12 @@ class Walk {
   void declare(const onnx::GraphProto& graph, Scope& scope) const;
   void walk_graph(const onnx::GraphProto& graph, Scope& scope, bool main);
   void walk_node(const onnx::NodeProto& node, Scope& scope);
-  void walk_plain(const onnx::NodeProto& node, Scope& scope);
+  void walk_plain(const Operator& op, const onnx::NodeProto& node, Scope& scope);
   void bind_constant(const onnx::NodeProto& node, Scope& scope);
-  void bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+  void bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
                    const std::vector<onnx::TypeProto>& types, Scope& scope);
-  void add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, const std::vector<onnx::TypeProto>& types,
-              const OpCost& cost, Scope& scope);
+  void add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+              const std::vector<onnx::TypeProto>& types, const OpCost& cost, Scope& scope);
   std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Scope& scope) const;
   NodeInputs facts_of(const std::vector<ValueId>& inputs) const;
   ValueId add_value(ModelValue value);
@@ -58,7 +58,7 @@ class Walk {
     std::vector<ValueId> outputs;
     std::vector<ValueId> reads;  // from outside, and its own parameters
   };
-  bool walk_control_flow(const onnx::NodeProto& node, Scope& scope);
+  bool walk_control_flow(const Operator& op, const onnx::NodeProto& node, Scope& scope);
   Body collapse(const onnx::NodeProto& node, const onnx::GraphProto& graph,
                 const std::vector<onnx::TypeProto>& input_types, const Scope& scope);
   void walk_if(const onnx::NodeProto& node, Scope& scope);
