@@ -20,11 +20,11 @@ inline constexpr Index kMostFolded = 4096;
 // Throws InputError naming `what` if the tensor does not hold the bytes that its shape claims. External data is
 // never read, but its shape counts.
 void check_data(const onnx::TensorProto& tensor, const std::string& what);
-// Nothing for large tensors, external data, text, and element types whose bits we do not read.
+// Returns nothing for large tensors, external data, text, and element types whose bits we do not read.
 std::optional<Constant> read_constant(const onnx::TensorProto& tensor);
 onnx::TensorProto to_proto(const Constant& constant);
 
-// The value of a Constant node, with the type it has; throws InputError if it has none.
+// The value of a Constant node, with the type it has. Reading it throws InputError if there is none.
 struct ConstantNode {
   onnx::TypeProto type;
   std::optional<Constant> value;

@@ -4,7 +4,7 @@
 
 #include "doppler/program/expr/program.h"
 #include "doppler/program/onnx/cost_rules.h"
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/reading.h"
 
 // Which part of its inputs a block of an op's output reads. Each function in `cuts` is a CutRule of the operator table.
 
@@ -56,7 +56,8 @@ MaybeRule broadcast(const ShapedOp& op);
 // Normalised from an axis on: rows are independent.
 MaybeRule rows(const ShapedOp& op);
 MaybeRule softmax(const ShapedOp& op);
-// The first `independent` dimensions may be cut; dimension 1 is the channel, which scale, bias and statistics have alone.
+// The first `independent` dimensions may be cut; dimension 1 is the channel, which scale, bias and statistics have
+// alone.
 MaybeRule by_channel(const ShapedOp& op, std::size_t independent);
 inline constexpr std::size_t kAllDimensions = 99;
 template <std::size_t Independent = kAllDimensions>

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/lift.h"
+#include "doppler/program/onnx/model_to_program.h"
 
 namespace doppler::program {
 namespace {
@@ -193,7 +193,7 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
   const OnnxTotals totals = totals_of(reading);
   if (options.shard > 0) {
     Program program;
-    lift(reading, program);
+    model_to_program(reading, program);
     if (program.size() == program.weights().size())
       throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
     const Plan plan = decompose(program, options.decompose)[0].plan;

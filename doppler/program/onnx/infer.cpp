@@ -30,7 +30,7 @@ class Context : public onnx::InferenceContext {
   }
   std::size_t getNumOutputs() const override { return outputs_.size(); }
   TypeProto* getOutputType(std::size_t index) override { return &outputs_.at(index); }
-  // Bodies of control flow are walked by the reader itself.
+  // The model reader reads the bodies of control flow itself.
   onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override { return nullptr; }
   const onnx::SparseTensorProto* getInputSparseData(std::size_t) const override { return nullptr; }
   const onnx::TensorShapeProto* getSymbolicInput(std::size_t) const override { return nullptr; }

@@ -4,8 +4,8 @@
 
 #include "doppler/program/onnx/constant.h"
 
-// The operator table: everything that reading, costing, cutting and folding a model know about an operator stands in its
-// one row in operators.cpp. To add an operator, add a row; a rule that does not exist yet goes into shape_rules.h,
+// The operator table: everything that reading, costing, cutting and folding a model know about an operator stands in
+// its one row in operators.cpp. To add an operator, add a row; a rule that does not exist yet goes into shape_rules.h,
 // cost_rules.h, cut_rules.h or fold_rules.h, which know nothing of names.
 
 namespace doppler::program {
@@ -34,7 +34,7 @@ enum class OperatorClass : std::uint8_t {
   unknown,        // in no row: its cost is the bytes that it reads and writes, and it stays whole
   product,        // of matrices, of kind "matmul"
   convolution,    // of kind "conv"
-  recurrent,      // cells that walk along a sequence
+  recurrent,      // cells that go along a sequence
   attention,      // fused
   elementwise,    // with broadcasting
   normalisation,  // softmax included

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/reading.h"
 
 namespace doppler::program {
 namespace {

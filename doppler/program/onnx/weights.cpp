@@ -1,5 +1,5 @@
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/reading.h"
 
 namespace doppler::program {
 namespace {

@@ -1,4 +1,4 @@
-#include "doppler/program/onnx/walk.h"
+#include "doppler/program/onnx/model_reader.h"
 
 #include <algorithm>
 
@@ -68,7 +68,7 @@ int Scope::opset(const onnx::NodeProto& node) const {
   return found == opsets->end() ? 1 : found->second;
 }
 
-Walk::Walk(Reading& reading, const std::map<std::string, Index>& dims) : reading_(reading), dims_(dims) {
+ModelReader::ModelReader(Reading& reading, const std::map<std::string, Index>& dims) : reading_(reading), dims_(dims) {
   for (const onnx::FunctionProto& function : reading.model.functions()) {
     const std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
     functions_.emplace(domain.empty() ? function.name() : domain + "." + function.name(), &function);
@@ -78,7 +78,7 @@ Walk::Walk(Reading& reading, const std::map<std::string, Index>& dims) : reading
   }
 }
 
-void Walk::check_opsets() {
+void ModelReader::check_opsets() {
   for (const auto& opset : reading_.model.opset_import()) {
     const bool standard = opset.domain().empty() || opset.domain() == "ai.onnx";
     if (standard && (opset.version() < 1 || opset.version() > kNewestOpset))
@@ -88,7 +88,7 @@ void Walk::check_opsets() {
   }
 }
 
-void Walk::run() {
+void ModelReader::run() {
   check_opsets();
   const onnx::GraphProto& graph = reading_.model.graph();
   if (graph.node_size() == 0) throw InputError(fmt::format("{}: found no nodes; required some", reading_.where));
@@ -97,7 +97,7 @@ void Walk::run() {
   declare(graph, scope);
   bind_inputs(graph, scope);
   reading_.ops_of_node.resize(static_cast<std::size_t>(graph.node_size()));
-  walk_graph(graph, scope, true);
+  read_graph(graph, scope, true);
   for (const auto& output : graph.output()) {
     const std::optional<ValueId> id = scope.find(output.name());
     if (!id)
@@ -113,7 +113,7 @@ void Walk::run() {
   warn(fmt::format("no formula for operators {}; they cost the bytes that they read and write", names));
 }
 
-void Walk::declare(const onnx::GraphProto& graph, Scope& scope) const {
+void ModelReader::declare(const onnx::GraphProto& graph, Scope& scope) const {
   for (const auto& info : graph.value_info()) scope.declared[info.name()] = &info.type();
   for (const auto& info : graph.output()) {
     scope.declared.try_emplace(info.name(), &info.type());
@@ -123,7 +123,7 @@ void Walk::declare(const onnx::GraphProto& graph, Scope& scope) const {
     for (std::string& name : names_read(node)) scope.used.insert(std::move(name));
 }
 
-void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
+void ModelReader::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
   const std::set<std::string> weights = weight_inputs(graph);
   std::vector<std::string> missing;  // names for --dim
   std::string first;                 // input that lacks a size
@@ -151,7 +151,7 @@ void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
       fmt::format("{}: input '{}' has a dimension of unknown size; required{}", reading_.where, first, flags));
 }
 
-void Walk::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
+void ModelReader::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
   const auto bind = [&](const std::string& name, ModelValue value) {
     value.name = name;
     value.is_static = true;
@@ -178,26 +178,26 @@ void Walk::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
   }
 }
 
-void Walk::walk_graph(const onnx::GraphProto& graph, Scope& scope, bool main) {
+void ModelReader::read_graph(const onnx::GraphProto& graph, Scope& scope, bool main) {
   const auto known = [&](const std::string& name) { return scope.find(name).has_value(); };
   for (const int index : sort_nodes(reading_.where, graph.node(), known)) {
     const auto first = static_cast<std::uint32_t>(reading_.ops.size());
-    walk_node(graph.node(index), scope);
+    read_node(graph.node(index), scope);
     if (main)
       reading_.ops_of_node[static_cast<std::size_t>(index)] = {first, static_cast<std::uint32_t>(reading_.ops.size())};
   }
 }
 
-void Walk::walk_node(const onnx::NodeProto& node, Scope& scope) {
-  if (++nodes_walked_ > kMostNodes)
+void ModelReader::read_node(const onnx::NodeProto& node, Scope& scope) {
+  if (++nodes_read_ > kMostNodes)
     throw InputError(fmt::format("{}: more than {} nodes after functions are written out; required fewer",
                                  reading_.where, kMostNodes));
   const Operator& op = operator_of(node);
   if (op.is == OperatorClass::constant) return bind_constant(node, scope);
-  if (!walk_control_flow(op, node, scope) && !walk_function(node, scope)) walk_plain(op, node, scope);
+  if (!read_control_flow(op, node, scope) && !read_function(node, scope)) read_operator(op, node, scope);
 }
 
-void Walk::bind_constant(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::bind_constant(const onnx::NodeProto& node, Scope& scope) {
   if (node.output_size() != 1)
     throw InputError(
         fmt::format("{}: {} has {} outputs; required 1", reading_.where, describe(node), node.output_size()));
@@ -215,7 +215,7 @@ void Walk::bind_constant(const onnx::NodeProto& node, Scope& scope) {
   scope.values[node.output(0)] = add_value(std::move(value));
 }
 
-std::vector<ValueId> Walk::inputs_of(const onnx::NodeProto& node, const Scope& scope) const {
+std::vector<ValueId> ModelReader::inputs_of(const onnx::NodeProto& node, const Scope& scope) const {
   std::vector<ValueId> inputs;
   for (const std::string& name : node.input()) {
     const std::optional<ValueId> id = name.empty() ? kNone : scope.find(name);
@@ -227,7 +227,7 @@ std::vector<ValueId> Walk::inputs_of(const onnx::NodeProto& node, const Scope& s
   return inputs;
 }
 
-NodeInputs Walk::facts_of(const std::vector<ValueId>& inputs) const {
+NodeInputs ModelReader::facts_of(const std::vector<ValueId>& inputs) const {
   NodeInputs facts;
   for (const ValueId id : inputs) {
     const ModelValue* value = id == kNone ? nullptr : &reading_.values[id];
@@ -237,7 +237,7 @@ NodeInputs Walk::facts_of(const std::vector<ValueId>& inputs) const {
   return facts;
 }
 
-void Walk::walk_plain(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::read_operator(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const NodeInputs facts = facts_of(inputs);
   if (node.output_size() == 1 && !facts.types.empty() && facts.types[0] != nullptr)
@@ -268,8 +268,8 @@ void Walk::walk_plain(const Operator& op, const onnx::NodeProto& node, Scope& sc
   add_op(op, node, inputs, inferred.outputs, cost, scope);
 }
 
-void Walk::bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
-                       const std::vector<TypeProto>& types, Scope& scope) {
+void ModelReader::bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+                              const std::vector<TypeProto>& types, Scope& scope) {
   const NodeInputs facts = facts_of(inputs);
   bool all_known = true;
   std::vector<std::uint32_t> parameters;
@@ -296,8 +296,8 @@ void Walk::bind_static(const Operator& op, const onnx::NodeProto& node, const st
   }
 }
 
-void Walk::add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
-                  const std::vector<TypeProto>& types, const OpCost& cost, Scope& scope) {
+void ModelReader::add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                         const std::vector<TypeProto>& types, const OpCost& cost, Scope& scope) {
   const auto id = static_cast<std::uint32_t>(reading_.ops.size());
   ModelOp op{.node = &node, .rules = &rules, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
   op.opset = scope.opset(node);
@@ -319,24 +319,24 @@ void Walk::add_op(const Operator& rules, const onnx::NodeProto& node, std::vecto
   reading_.ops.push_back(std::move(op));
 }
 
-ValueId Walk::add_value(ModelValue value) {
+ValueId ModelReader::add_value(ModelValue value) {
   reading_.values.push_back(std::move(value));
   return static_cast<ValueId>(reading_.values.size() - 1);
 }
 
-std::uint32_t Walk::add_parameter(std::string name, const TypeProto& type) {
+std::uint32_t ModelReader::add_parameter(std::string name, const TypeProto& type) {
   reading_.parameters.push_back({std::move(name), elements(type), bytes_of(type)});
   return static_cast<std::uint32_t>(reading_.parameters.size() - 1);
 }
 
-std::optional<Index> Walk::given(const std::string& key) {
+std::optional<Index> ModelReader::given(const std::string& key) {
   const auto found = dims_.find(key);
   if (found == dims_.end()) return std::nullopt;
   dims_used_.insert(key);
   return found->second;
 }
 
-void Walk::apply_dims(const std::string& name, TypeProto& type) {
+void ModelReader::apply_dims(const std::string& name, TypeProto& type) {
   if (!is_tensor(type) && type.value_case() != TypeProto::VALUE_NOT_SET) return;
   if (!dims_of(type)) {  // the rank is what was given
     Shape dims;
@@ -354,8 +354,8 @@ void Walk::apply_dims(const std::string& name, TypeProto& type) {
   }
 }
 
-void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
-                          const Scope& scope) {
+void ModelReader::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
+                                 const Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
     TypeProto& type = inferred.outputs[static_cast<std::size_t>(i)];
@@ -381,8 +381,8 @@ void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const
   }
 }
 
-void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const TypeProto& type,
-                          const TypeProto* declared, const std::string& complaint) const {
+void ModelReader::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const TypeProto& type,
+                                 const TypeProto* declared, const std::string& complaint) const {
   const std::optional<Shape> dims = dims_of(type);
   if (!dims && !complaint.empty())
     throw InputError(
@@ -400,7 +400,7 @@ void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor
                                reading_.where, axis, tensor, describe(node), key));
 }
 
-void Walk::refuse_unused_dims() const {
+void ModelReader::refuse_unused_dims() const {
   for (const auto& [key, size] : dims_) {
     if (dims_used_.contains(key)) continue;
     std::set<std::string> symbols;
@@ -426,7 +426,7 @@ Reading read_model(const std::string& where, std::string_view content, const std
   if (!reading.model.ParseFromArray(content.data(), static_cast<int>(content.size())))
     throw InputError(fmt::format("{}: truncated or damaged protobuf; required an ONNX model", where));
   if (!reading.model.has_graph()) throw InputError(fmt::format("{}: found no graph; required an ONNX model", where));
-  Walk(reading, dims).run();
+  ModelReader(reading, dims).run();
   return reading;
 }
 

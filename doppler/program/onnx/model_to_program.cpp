@@ -1,4 +1,4 @@
-#include "doppler/program/onnx/lift.h"
+#include "doppler/program/onnx/model_to_program.h"
 
 #include <algorithm>
 
@@ -39,9 +39,9 @@ bool computes_in_einsums(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
 
-class Lifting {
+class ModelToProgram {
  public:
-  Lifting(const Reading& reading, Program& program)
+  ModelToProgram(const Reading& reading, Program& program)
       : reading_(reading), p_(program), exprs_(reading.values.size()), read_(reading.values.size(), 0) {
     for (const ModelOp& op : reading.ops)
       for (const ValueId id : op.inputs)
@@ -51,9 +51,9 @@ class Lifting {
   void run() {
     for (const ModelOp& op : reading_.ops) {
       if (op.view)
-        lift_view(op);
-      else if (!op.outputs.empty() && !lift_product(op))
-        lift_stencils(op);
+        add_view(op);
+      else if (!op.outputs.empty() && !add_product(op))
+        add_stencils(op);
     }
   }
 
@@ -94,20 +94,20 @@ class Lifting {
     return result;
   }
 
-  void lift_view(const ModelOp& op) {
+  void add_view(const ModelOp& op) {
     const ValueId from = op.inputs[0], to = op.outputs[0];
     add(op, reshape_rule(from, shape(from), shape(to)), to,
         {.kind = {}, .operands = {}, .most_pieces = {}, .view = true}, op.name);
   }
 
-  void lift_stencils(const ModelOp& op) {
+  void add_stencils(const ModelOp& op) {
     std::vector<ValueId> outputs;
     for (const ValueId id : op.outputs)
       if (id != kNone && (outputs.empty() || read_[id])) outputs.push_back(id);
     if (outputs.empty()) return;
     const bool each = op.rules->traits.each_output;
     std::optional<StencilRule> rule = outputs.size() == 1 || each ? stencil_rule(reading_, op, 0) : std::nullopt;
-    if (!rule) return lift_whole(op, outputs);
+    if (!rule) return add_whole(op, outputs);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       if (op.outputs[i] == kNone || (i > 0 && !each)) continue;
       rule = stencil_rule(reading_, op, i);
@@ -118,8 +118,8 @@ class Lifting {
     }
   }
 
-  // One op for everything. Several outputs are one row of bytes, and each of them a view of its part.
-  void lift_whole(const ModelOp& op, const std::vector<ValueId>& outputs) {
+  // Adds one op for everything. Several outputs are one row of bytes, and each of them is a view of its part.
+  void add_whole(const ModelOp& op, const std::vector<ValueId>& outputs) {
     StencilRule rule;
     for (const ValueId id : op.inputs) {
       const auto same = [&](const StencilRule::Operand& other) { return other.value == id; };
@@ -155,11 +155,11 @@ class Lifting {
 
   Index bytes(ValueId id) const { return std::max<Index>(1, static_cast<Index>(bytes_of(reading_.values[id].type))); }
 
-  // Einsums for MatMul, Gemm and Einsum on floats of one type; false for what stays a stencil.
-  bool lift_product(const ModelOp& op) {
+  // Adds einsums for matrix products and equations on floats of one type; returns false for what stays a stencil.
+  bool add_product(const ModelOp& op) {
     const AsEinsum form = op.rules->traits.einsum;
     if (form == AsEinsum::never) return false;
-    if (form == AsEinsum::equation) return lift_einsum(op);
+    if (form == AsEinsum::equation) return add_einsum(op);
     if (find_attribute(*op.node, "transBatchA") != nullptr) return false;
     if (op.inputs.size() < 2 || op.inputs[0] == kNone || op.inputs[1] == kNone) return false;
     const ValueId a = op.inputs[0], b = op.inputs[1], out = op.outputs[0];
@@ -199,7 +199,7 @@ class Lifting {
     return result;
   }
 
-  // False if a batch dimension is 1 on one side only: einsums do not broadcast.
+  // Returns false if a batch dimension is 1 on one side only: einsums do not broadcast.
   bool output_labels(ValueId a, ValueId b, const Labels& in_a, const Labels& in_b, Labels& out) const {
     const Shape left = shape(a), right = shape(b);
     const Labels& longer = in_a.size() >= in_b.size() ? in_a : in_b;
@@ -228,7 +228,7 @@ class Lifting {
         p_.stencil({product, expr(bias)}, out, product.dtype(), std::move(stencil), op.name + ".bias");
   }
 
-  bool lift_einsum(const ModelOp& op) {
+  bool add_einsum(const ModelOp& op) {
     if (op.outputs[0] == kNone || op.inputs.empty()) return false;
     std::vector<Shape> shapes;
     std::vector<ValueId> ids = op.inputs;
@@ -260,6 +260,6 @@ class Lifting {
 
 }  // namespace
 
-void lift(const Reading& reading, Program& program) { Lifting(reading, program).run(); }
+void model_to_program(const Reading& reading, Program& program) { ModelToProgram(reading, program).run(); }
 
 }  // namespace doppler::program
