@@ -22,7 +22,7 @@ const onnx::GraphProto& body_of(const std::string& where, const onnx::NodeProto&
 
 TypeProto scalar(std::int32_t element) { return tensor_type(element, Shape{}); }
 
-// A tensor of `count` slices of `type` along `axis`.
+// Returns the type of `count` slices of `type`, stacked along `axis`.
 TypeProto stacked(const TypeProto& type, Index count, Index axis) {
   if (!is_tensor(type)) return type;
   Shape dims = dims_of(type).value_or(Shape());

@@ -15,8 +15,8 @@ double at(const Shape& dims, std::ptrdiff_t from_end) {
 
 Shape output_dims(const TypedNode& op) { return dims_of(op.outputs[0]).value_or(Shape()); }
 
-// X[positions, batch, in] (or batch first) through cells of W[directions, gates·hidden, in] and
-// R[directions, gates·hidden, hidden]; `functions` per hidden element and step besides the products.
+// X[positions, batch, in] (or batch first) goes through cells of W[directions, gates·hidden, in] and
+// R[directions, gates·hidden, hidden], with `functions` per hidden element and step besides the products.
 Arithmetic recurrent(const TypedNode& op, double functions) {
   const Shape x = op.dims(0);
   const double steps = at(x, 3) * at(x, 2), hidden = at(op.dims(2), 1);
@@ -31,7 +31,7 @@ double window(const onnx::NodeProto& node) {
   return size;
 }
 
-// Samples that an output element of an interpolation reads, one multiply-add each.
+// Returns how many samples an output element of an interpolation reads, with one multiply-add each.
 double samples(const TypedNode& op) {
   const std::string mode = string_attribute(op.node, "mode", "nearest");
   if (mode == "nearest") return 0;
@@ -79,7 +79,8 @@ Arithmetic einsum(const TypedNode& op) {
   return operands > 1 ? Arithmetic{space * (operands - 1), 0} : Arithmetic{0, space};
 }
 
-// Gates and cell updates: σσσ tanh, c = f·c + i·g, h = o·tanh c, and adding the two products of 4 gates.
+// What counts are gates and cell updates: σσσ tanh, c = f·c + i·g, h = o·tanh c, and adding the two products of 4
+// gates.
 Arithmetic lstm(const TypedNode& op) { return recurrent(op, 3 * 3 + 2 + 4 + 4 + 4); }
 Arithmetic gru(const TypedNode& op) { return recurrent(op, 2 * 3 + 1 + 5 + 3 + 3); }
 Arithmetic rnn(const TypedNode& op) { return recurrent(op, 3); }

@@ -2,7 +2,7 @@
 
 #include "doppler/program/onnx/proto.h"
 
-// What operators compute. Each function is a CostRule of the operator table.
+// How much arithmetic operators take: each function is a CostRule of the operator table.
 
 namespace doppler::program {
 
@@ -37,7 +37,7 @@ template <int N>
 Arithmetic per_input(const TypedNode& op) {
   return {0, N * op.in(0)};
 }
-// One per input and output element.
+// One flop per input for each output element.
 Arithmetic variadic(const TypedNode& op);
 
 // Every output element is a sum over the weights of its channel: W is [channels out, channels in / groups, window].
@@ -51,17 +51,17 @@ Arithmetic conv_transpose(const TypedNode& op);
 Arithmetic matmul(const TypedNode& op);
 Arithmetic transposed_matmul(const TypedNode& op);
 Arithmetic gemm(const TypedNode& op);
-// One pass over the space of all labels per operand beyond the first.
+// Takes one pass over the space of all labels per operand beyond the first.
 Arithmetic einsum(const TypedNode& op);
 Arithmetic lstm(const TypedNode& op);
 Arithmetic gru(const TypedNode& op);
 Arithmetic rnn(const TypedNode& op);
-// softmax(Q·Kᵀ)·V with Q, K and V of [batch, …, positions, width].
+// Computes softmax(Q·Kᵀ)·V with Q, K and V of [batch, …, positions, width].
 Arithmetic attention(const TypedNode& op);
-// The same after Q, K and V are projected from X[batch, positions, in] by W[in, 3·hidden].
+// Computes the same after Q, K and V are projected from X[batch, positions, in] by W[in, 3·hidden].
 Arithmetic projected_attention(const TypedNode& op);
 
-// `per_element` for every element of every window.
+// Takes `per_element` flops for every element of every window.
 Arithmetic windows(const TypedNode& op, double per_element);
 template <int N>
 Arithmetic pool(const TypedNode& op) {
@@ -69,7 +69,7 @@ Arithmetic pool(const TypedNode& op) {
 }
 Arithmetic local_response(const TypedNode& op);
 Arithmetic log_likelihood(const TypedNode& op);
-// A sort network of k per element; real ones do less.
+// Takes a sort network of k per element; real ones do less.
 Arithmetic top_k(const TypedNode& op);
 // A fast Fourier transform takes about 5 n log n.
 Arithmetic fourier(const TypedNode& op);
@@ -77,7 +77,7 @@ Arithmetic fourier(const TypedNode& op);
 Arithmetic determinant(const TypedNode& op);
 // Every box meets every other of its batch: four comparisons and a handful of products for the overlap.
 Arithmetic suppression(const TypedNode& op);
-// Two flops per sample that an interpolated element reads.
+// Takes two flops per sample that an interpolated element reads.
 Arithmetic resize(const TypedNode& op);
 
 }  // namespace costs

@@ -10,7 +10,7 @@ using Spans = std::vector<Span>;
 
 Spans whole(const Shape& dims) { return Spans(dims.size()); }
 
-// Right-aligned with the output, as broadcasting goes; whole where the sizes differ.
+// Dimensions are right-aligned with the output's, as broadcasting goes, and read whole where the sizes differ.
 Spans broadcast_spans(const Shape& dims, const Shape& out) {
   Spans spans = whole(dims);
   if (dims.size() > out.size()) return spans;
@@ -20,7 +20,7 @@ Spans broadcast_spans(const Shape& dims, const Shape& out) {
   return spans;
 }
 
-// Dimension i with dimension i of the output, for the first `count`.
+// Dimension i goes with dimension i of the output, for the first `count`.
 Spans aligned_spans(const Shape& dims, const Shape& out, std::size_t count) {
   Spans spans = whole(dims);
   for (std::size_t i = 0; i < std::min({dims.size(), out.size(), count}); ++i)
@@ -42,7 +42,7 @@ void never_cut(StencilRule& rule, std::size_t first, std::size_t last) {
   for (std::size_t i = first; i < std::min(last, rule.most_pieces.size()); ++i) rule.most_pieces[i] = 1;
 }
 
-// `same_shape`: inputs of another shape than the output's are read whole.
+// With `same_shape`, inputs of another shape than the output's are read whole.
 StencilRule aligned_with_output(const ShapedOp& op, bool same_shape) {
   StencilRule rule;
   rule.most_pieces = op.out;
@@ -53,7 +53,8 @@ StencilRule aligned_with_output(const ShapedOp& op, bool same_shape) {
   return rule;
 }
 
-// Normalised over dimensions [axis, rank): rows are independent. Inputs of the same shape (a skip connection) go along.
+// What is normalised over dimensions [axis, rank) has independent rows. Inputs of the same shape (a skip connection)
+// go along.
 StencilRule by_rows(const ShapedOp& op, Index axis) {
   const Shape dims = op.dims(0);
   const std::size_t rows = op.axis(axis, dims.size());
@@ -67,8 +68,8 @@ StencilRule by_rows(const ShapedOp& op, Index axis) {
 // No real window is longer; products with positions stay far from overflow.
 constexpr Index kLongestStep = Index{1} << 24;
 
-// Windows that slide over dimensions 2 and up: what output positions [b, e) see of the input. Whole dimensions where
-// the attributes are out of all proportion.
+// Adds what output positions [b, e) see of the input through windows that slide over dimensions 2 and up. Dimensions
+// are read whole where the attributes are out of all proportion.
 void add_windows(Spans& spans, const ShapedOp& op, const std::vector<Index>& kernel) {
   const Shape dims = op.dims(0);
   const std::size_t spatial = dims.size() - 2;
@@ -93,7 +94,7 @@ void add_windows(Spans& spans, const ShapedOp& op, const std::vector<Index>& ker
   }
 }
 
-// The input channels that output channels [b, e) see; whole where groups do not line up with single channels.
+// Returns the input channels that output channels [b, e) see: all where groups do not line up with single channels.
 Span channels_seen(const Shape& weights, Index groups) {
   if (groups <= 1 || weights[0] < groups || weights[1] < 1) return {};
   const Index outputs = weights[0] / groups, inputs = weights[1];  // per group
@@ -101,7 +102,7 @@ Span channels_seen(const Shape& weights, Index groups) {
   return inputs == 1 ? Span{.axis = 1, .extent = 1, .divisor = outputs} : Span{};
 }
 
-// `axes` of the first input go; none of them are all.
+// Without the given axes of the first input; no axes are all of them.
 StencilRule without_axes(const ShapedOp& op, const std::optional<std::vector<Index>>& axes) {
   const Shape dims = op.dims(0);
   std::vector<char> reduced(dims.size(), 0);

@@ -6,7 +6,7 @@
 #include "doppler/program/onnx/cost_rules.h"
 #include "doppler/program/onnx/reading.h"
 
-// Which part of its inputs a block of an op's output reads. Each function in `cuts` is a CutRule of the operator table.
+// Which part of its inputs a block of an op's output reads: each function in `cuts` is a CutRule of the operator table.
 
 namespace doppler::program {
 
@@ -39,9 +39,9 @@ struct ShapedOp {
   std::optional<std::vector<Index>> constant(std::size_t slot) const;
 };
 
-// Nothing for ops that stay whole. `output` is the index of one of the op's outputs.
+// Returns nothing for ops that stay whole. `output` is the index of one of the op's outputs.
 std::optional<StencilRule> stencil_rule(const Reading& reading, const ModelOp& op, std::size_t output);
-// A reshape: the first dimension of every group of dimensions that belong together may be cut.
+// Returns the rule of a reshape: the first dimension of every group of dimensions that belong together may be cut.
 StencilRule reshape_rule(ValueId value, const Shape& from, const Shape& to);
 
 namespace cuts {
@@ -53,7 +53,7 @@ MaybeRule elementwise(const ShapedOp& op);
 MaybeRule quantised(const ShapedOp& op);
 MaybeRule broadcast(const ShapedOp& op);
 
-// Normalised from an axis on: rows are independent.
+// What is normalised from an axis on has independent rows.
 MaybeRule rows(const ShapedOp& op);
 MaybeRule softmax(const ShapedOp& op);
 // The first `independent` dimensions may be cut; dimension 1 is the channel, which scale, bias and statistics have
@@ -74,7 +74,7 @@ MaybeRule conv_transpose(const ShapedOp& op);
 MaybeRule pool(const ShapedOp& op);
 MaybeRule global_pool(const ShapedOp& op);
 
-// a[…, m, k] · b[…, k, n] for products that are no einsum: quantised ones, and stacks that broadcast.
+// Cuts a[…, m, k] · b[…, k, n] for products that are no einsum: quantised ones, and stacks that broadcast.
 MaybeRule matrix_product(const ShapedOp& op, std::size_t second);
 template <std::size_t Second>
 MaybeRule product(const ShapedOp& op) {
@@ -82,7 +82,7 @@ MaybeRule product(const ShapedOp& op) {
 }
 
 MaybeRule reduction(const ShapedOp& op);
-// The position of the largest or smallest element along one axis.
+// Finds the position of the largest or smallest element along one axis.
 MaybeRule position(const ShapedOp& op);
 
 MaybeRule transpose(const ShapedOp& op);

@@ -8,7 +8,7 @@ using Inputs = std::vector<const Constant*>;
 
 bool is_integer(std::int32_t element) { return !is_float(element); }
 
-// The element of `input` that broadcasting pairs with `index` of the output.
+// Returns the element of `input` that broadcasting pairs with `index` of the output.
 double broadcast_at(const Constant& input, const std::vector<Index>& index) {
   std::vector<Index> own(input.dims.size());
   const std::size_t skipped = index.size() - own.size();
@@ -24,7 +24,7 @@ bool broadcasts(const Constant& input, const Shape& output) {
   return true;
 }
 
-// The axis in [0, rank), or nothing.
+// Returns the axis in [0, rank), or nothing if there is no such axis.
 std::optional<std::size_t> axis_of(Index axis, std::size_t rank) {
   if (axis < 0) axis += static_cast<Index>(rank);
   if (axis < 0 || axis >= static_cast<Index>(rank)) return std::nullopt;
@@ -75,7 +75,7 @@ MaybeValues divide(const FoldedNode& op) {
   return elementwise(op, 2, [](const Values& x) { return x[1] == 0 ? 0 : std::trunc(x[0] / x[1]); });
 }
 
-// The sign of the divisor, as in Python; ONNX's fmod attribute is rare on shapes and not folded.
+// The result has the sign of the divisor, as in Python; ONNX's fmod attribute is rare on shapes and not folded.
 MaybeValues modulo(const FoldedNode& op) {
   if (int_attribute(op.node, "fmod", 0) != 0) return std::nullopt;
   return elementwise(op, 2, [](const Values& x) { return x[1] == 0 ? 0 : x[0] - x[1] * std::floor(x[0] / x[1]); });
@@ -127,7 +127,7 @@ MaybeValues concat(const FoldedNode& op) {
   return values;
 }
 
-// The pieces of a vector, in order.
+// Only vectors are split: their pieces follow one another.
 MaybeValues split(const FoldedNode& op) {
   const Constant& data = *op.inputs[0];
   const auto axis = axis_of(int_attribute(op.node, "axis", 0), data.dims.size());

@@ -26,7 +26,7 @@ namespace folds {
 using Values = std::vector<double>;
 using MaybeValues = std::optional<Values>;
 
-// `function` on every element, with broadcasting; nothing if the number of inputs is another.
+// Applies `function` to every element, with broadcasting; gives nothing if the number of inputs is another.
 MaybeValues elementwise(const FoldedNode& op, std::size_t arity, double (*function)(const Values& arguments));
 template <typename Function>
 MaybeValues unary(const FoldedNode& op) {
@@ -46,14 +46,14 @@ template <typename Function>
 MaybeValues several(const FoldedNode& op) {
   return elementwise(op, op.inputs.size(), fold_all<Function>);
 }
-// Over all elements at once; that is how sizes are multiplied up.
+// Folds all elements at once; that is how sizes are multiplied up.
 template <typename Function>
 MaybeValues reduce(const FoldedNode& op) {
   if (product(op.dims) != 1) return std::nullopt;
   return Values{fold_all<Function>(op.inputs[0]->values)};
 }
 
-// Functions that the standard library does not have as types.
+// These functions the standard library does not have as types.
 struct Absolute {
   double operator()(double x) const { return std::abs(x); }
 };
@@ -86,7 +86,7 @@ MaybeValues divide(const FoldedNode& op);
 MaybeValues modulo(const FoldedNode& op);
 MaybeValues where(const FoldedNode& op);
 MaybeValues cast(const FoldedNode& op);
-// The elements of the first input, under another shape.
+// Gives the elements of the first input, under another shape.
 MaybeValues same(const FoldedNode& op);
 MaybeValues expand(const FoldedNode& op);
 MaybeValues concat(const FoldedNode& op);
@@ -103,7 +103,7 @@ std::optional<Constant> size_of(const onnx::NodeProto& node, const onnx::TypePro
 }  // namespace folds
 
 // Where a Slice of a tensor of `dims` starts along each dimension and how it steps; how far it goes, its output says.
-// Nothing if its arguments are not known.
+// There is nothing if its arguments are not known.
 struct SliceRange {
   Index start = 0, step = 1;
 };

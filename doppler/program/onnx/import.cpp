@@ -10,7 +10,7 @@
 namespace doppler::program {
 namespace {
 
-// The op whose output a value is once views are looked through, or kNone.
+// Once views are looked through, a value is the output of this op, or of none (kNone).
 struct Source {
   ValueId value = kNone;
   std::uint32_t op = kNone;
@@ -64,7 +64,7 @@ class GraphOfReading {
     op_of_[index] = builder_.add_op(std::move(spec));
   }
 
-  // Parameters and data that is fed in, each once however often the op reads it.
+  // Returns the bytes of parameters and of data that is fed in; each counts once however often the op reads it.
   Bytes resident(const ModelOp& op) const {
     Bytes total = 0;
     std::vector<ValueId> seen;

@@ -13,12 +13,12 @@ namespace doppler::program {
 struct OnnxOptions {
   // Sizes of symbolic dimensions by name, and of dimension `axis` of a tensor by "tensor:axis".
   std::map<std::string, Index> dims = {};
-  // More than 0: cut everything that can be cut in this many blocks; `decompose` says for what machine.
+  // If this is more than 0, everything that can be cut is, in this many blocks; `decompose` says for what machine.
   Index shard = 0;
   DecomposeOptions decompose = {};
 };
 
-// What an engineer asks of a model before choosing devices.
+// This is what an engineer asks of a model before choosing devices.
 struct OnnxTotals {
   Flops flops = 0;
   double macs = 0;       // multiply-adds of matrix products, convolutions and recurrent cells

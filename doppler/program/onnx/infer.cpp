@@ -53,7 +53,7 @@ void drop_attribute(onnx::NodeProto& node, std::string_view name) {
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i--, 1);
 }
 
-// The reduction with its axes as an attribute; none are all.
+// Writes the axes of a reduction as an attribute; no axes are all of them.
 void move_axes(Adapted& adapted) {
   const Constant* axes = adapted.inputs.values[1];
   adapted.node.mutable_input()->RemoveLast();
@@ -66,8 +66,8 @@ void move_axes(Adapted& adapted) {
   for (std::size_t i = 0; i < axes->values.size(); ++i) attribute->add_ints(axes->as_index(i));
 }
 
-// The node as operator set 17, the last that libonnx 1.12 knows, would have written it. Attributes that came later and
-// say nothing about shapes are dropped; nothing where that is not enough.
+// Returns the node as operator set 17, the last that libonnx 1.12 knows, would have written it: attributes that came
+// later and say nothing about shapes are dropped. Returns nothing for nodes that are old enough as they are.
 std::optional<Adapted> as_known_to_libonnx(const Operator& op, const onnx::NodeProto& node, int opset,
                                            const NodeInputs& inputs) {
   constexpr int kLast = 17;
@@ -99,7 +99,7 @@ void run_libonnx(const onnx::NodeProto& node, int opset, const NodeInputs& input
   }
 }
 
-// The standard operator that the row names, without what is behind it: an activation, or quantised weights.
+// Returns the standard operator that the row names, without what comes on top: an activation, or quantised weights.
 std::optional<onnx::NodeProto> as_standard(const Operator& op, const onnx::NodeProto& node) {
   const auto& [name, inputs, dropped] = op.traits.standard;
   if (name.empty()) return std::nullopt;

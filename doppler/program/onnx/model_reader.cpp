@@ -11,7 +11,7 @@ namespace {
 
 using onnx::TypeProto;
 
-// The newest operator set whose changes we have read; libonnx 1.12 ends at 17, infer.cpp bridges the rest.
+// This is the newest operator set whose changes we have read; libonnx 1.12 ends at 17, infer.cpp bridges the rest.
 constexpr int kNewestOpset = 25;
 // Functions that call functions multiply; no real model comes near.
 constexpr std::size_t kMostNodes = 1'000'000;
@@ -42,7 +42,8 @@ void check_elements(const std::string& where, const Operator& op, const onnx::No
                                to_string(dims_of(from).value_or(Shape())), to_string(dims_of(to).value_or(Shape()))));
 }
 
-// What --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has none.
+// Returns what --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has
+// none.
 std::vector<std::string> unknown_dims(const std::string& tensor, const TypeProto& type) {
   if (!dims_of(type)) return {tensor + ":0"};
   std::vector<std::string> keys;

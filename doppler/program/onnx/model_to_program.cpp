@@ -70,7 +70,7 @@ class ModelToProgram {
     if (known) return *known;
     const ModelValue& value = reading_.values[id];
     DType dtype = dtype_of(element_of(value.type));
-    // Weights that are held narrower than they are used: what counts is what is held.
+    // Weights may be held narrower than they are used; what counts is what is held.
     const Index count = std::max<Index>(1, elements(value.type));
     if (value.is_static && value.stored < size_of(dtype) * static_cast<Bytes>(count))
       dtype = value.stored <= static_cast<Bytes>(count) ? DType::i8 : DType::i16;

@@ -32,7 +32,7 @@ void OpCost::operator+=(const OpCost& other) {
 }
 
 OpCost OpCost::times(double count) const {
-  // Saturating: a Loop may claim any number of turns.
+  // Bytes saturate, for a Loop may claim any number of turns.
   constexpr double kMost = 1e18;
   const auto scaled = [&](Bytes bytes) {
     return static_cast<Bytes>(std::min(kMost, static_cast<double>(bytes) * count));

@@ -106,21 +106,21 @@ struct Operator {
   OperatorTraits traits = {};
 };
 
-// The row of a node's operator; that of unknown operators, which has no rules, if there is none.
+// Returns the row of a node's operator; that of unknown operators, which has no rules, if there is none.
 const Operator& operator_of(const onnx::NodeProto& node);
-// All rows.
+// Returns all rows, in the order of the table.
 std::vector<const Operator*> all_operators();
 
-// "matmul", "conv", or the operator's own name: what a machine's rates and a reader's tables go by.
+// Returns "matmul", "conv", or the operator's own name: what a machine's rates and a reader's tables go by.
 std::string kind_of(const Operator& op, const onnx::NodeProto& node);
 // True if the output is the first input under another shape or name: nothing is computed or moved.
 bool is_view(const Operator& op, const onnx::NodeProto& node, const onnx::TypeProto& input);
-// The values of the outputs of a node, whose types are known; nothing where we do not compute them. Every input is
+// Computes the outputs of a node, whose types are known; gives nothing where we do not compute them. Every input is
 // known, null where absent.
 std::optional<std::vector<Constant>> fold(const Operator& op, const onnx::NodeProto& node,
                                           const std::vector<const Constant*>& inputs,
                                           const std::vector<onnx::TypeProto>& outputs);
-// The value of an output that depends on the type of the input only, as a tensor's shape does; nothing for most.
+// Computes an output that depends on the type of the input only, as a tensor's shape does; gives nothing for most.
 std::optional<Constant> fold_type(const Operator& op, const onnx::NodeProto& node, const onnx::TypeProto& input);
 
 }  // namespace doppler::program

@@ -10,7 +10,7 @@ struct Use {
   int slot;
 };
 
-// What is known of a name before anything is inferred.
+// This is what is known of names before anything is inferred.
 struct Uses {
   std::unordered_map<std::string, std::vector<Use>> of;  // by tensor
   std::unordered_set<std::string> produced;              // by a node
@@ -32,7 +32,7 @@ Uses collect_uses(const onnx::GraphProto& graph) {
   return uses;
 }
 
-// A scale or bias: at most one dimension is larger than 1.
+// In a scale or bias at most one dimension is larger than 1.
 bool is_vector(const Shape& dims) {
   std::size_t large = 0;
   for (const Index size : dims) large += size != 1 ? 1 : 0;

@@ -32,7 +32,7 @@ class Compiler {
     return p_.node(id).as<Einsum>() != nullptr || p_.node(id).as<Formation>() != nullptr;
   }
 
-  // A stored tensor, cut by `box` with these names for its dimensions.
+  // Adds a stored tensor, cut by `box` with these names for its dimensions.
   TraId stored(ExprId id, const Box& box, const std::vector<std::string>& names) {
     std::vector<Column> columns;
     for (std::size_t i = 0; i < box.size(); ++i)
@@ -43,8 +43,9 @@ class Compiler {
                                   static_cast<double>(p_.node(id).bytes()) / static_cast<double>(product(box)));
   }
 
-  // The relation of an expression with columns named by the reader's labels, cut as the reader wants it. New cuts come
-  // before old ones are undone, so that between two cuts each site sends every other just what that one needs.
+  // Returns the relation of an expression with columns named by the reader's labels, cut as the reader wants it. New
+  // cuts come before old ones are undone, so that between two cuts each site sends every other just what that one
+  // needs.
   TraId operand(ExprId id, const Box& wanted, const std::vector<std::string>& labels) {
     if (!relational(id)) return stored(id, wanted, labels);
     LogicalPlan& logical = result_.logical;

@@ -74,14 +74,14 @@ class Optimiser {
   double moved_between(TraId id, std::uint32_t from, std::uint32_t to) const {
     return moved_bytes(plan_.op(id), distribution(id, from), distribution(id, to), sites_);
   }
-  // What moving `bytes` of tuples of this relation costs.
+  // Returns what moving `bytes` of tuples of this relation costs.
   double move_cost(const LogicalOp& op, double bytes) const {
     if (speeds_ == nullptr || bytes == 0) return bytes;
     const double messages = bytes / op.tuple_bytes, links = std::min(messages, static_cast<double>(sites_));
     return (bytes / speeds_->link_bytes_per_second + speeds_->latency * messages) / links;
   }
 
-  // How many of `tuples` the busiest site has if the columns of `mask` spread them, which have this many keys.
+  // Returns how many of `tuples` the busiest site has if the columns of `mask` spread them.
   double busiest(const LogicalOp& op, Mask mask, double tuples) const {
     double keys = 1;
     for (std::size_t i = 0; i < op.columns.size(); ++i)
@@ -94,7 +94,7 @@ class Optimiser {
     for (const TraId input : op.inputs) bytes += plan_.op(input).tuple_bytes;
     return tuples_on_a_site * block_time(*speeds_, op.tuple_flops, static_cast<Bytes>(bytes));
   }
-  // Folding `partials` tuples for each of `groups` results on a site; memory is what bounds it.
+  // Folds `partials` tuples for each of `groups` results on a site; memory is what bounds it.
   double fold_cost(const LogicalOp& op, double groups, double partials) const {
     if (speeds_ == nullptr) return 0;
     return groups * block_time(*speeds_, 0, static_cast<Bytes>((partials + 1) * op.tuple_bytes));
@@ -120,8 +120,8 @@ class Optimiser {
     if (way.cost < ways_[id][distribution].cost) ways_[id][distribution] = std::move(way);
   }
 
-  // Bits of the columns of one relation as bits of another; none if one is missing or counts differently, or if their
-  // ranks put them in another order, for then they give other sites.
+  // Returns columns of one relation as bits of another; none if one is missing or counts differently, or if their ranks
+  // put them in another order, for then they give other sites.
   std::optional<Mask> translate(Mask mask, const LogicalOp& from, const LogicalOp& to) const {
     Mask result = 0;
     std::uint32_t lowest = 0;
@@ -209,7 +209,7 @@ class Optimiser {
       }
   }
 
-  // The join partitioned by any columns; tuples of its inputs go to the sites that need them, and to no others.
+  // Partitions the join by any columns; tuples of its inputs go to the sites that need them, and to no others.
   void consider_placed_join(TraId id, const LogicalOp& op) {
     for (Mask mask = 0; mask < everywhere(id); ++mask) {
       Way way{.cost = join_cost(op, busiest(op, mask, op.tuples())), .wants = {}};
@@ -235,7 +235,7 @@ class Optimiser {
     }
   }
 
-  // The sites that need each tuple of a join's input, if `mask` partitions the join.
+  // Who needs the tuples of a join's input, if `mask` partitions the join.
   struct Needs {
     std::map<Key, std::vector<char>> sites;
     double tuples = 0;  // as many as sites need them
@@ -323,8 +323,7 @@ class Optimiser {
     }
   }
 
-  // The distribution after a unary operator on tuples distributed by `from`; none if it cannot say by the new
-  // key.
+  // Returns the distribution after a unary operator on tuples distributed by `from`; none if the new key does not say.
   static std::optional<Mask> carried(const LogicalOp& op, Mask from) {
     if (op.kind == Kind::concat) {
       if (from >> op.column & 1) return std::nullopt;
@@ -374,7 +373,7 @@ class Optimiser {
     return static_cast<std::uint32_t>(result_.ops.size() - 1);
   }
 
-  // From the readers down: which distribution each operator computes; then bottom-up: the operators.
+  // Finds from the readers down which distribution each operator computes, then adds the operators from the sources up.
   void extract() {
     std::vector<std::uint32_t> computed(plan_.size());
     std::vector<std::uint32_t> wanted(plan_.size(), std::numeric_limits<std::uint32_t>::max());
@@ -413,7 +412,7 @@ class Optimiser {
     return add({PhysicalOp::Kind::local, id, {shuffled}, {false, to}, 0, false});
   }
 
-  // What a join by `mask` needs of its input k, which is at `from`, on the sites that need it.
+  // Sends what a join by `mask` needs of its input k, which is at `from`, to the sites that need it.
   std::uint32_t multicast(TraId id, Mask mask, std::size_t k, std::uint32_t from, std::uint32_t input) {
     const LogicalOp& op = plan_.op(id);
     if (speeds_ == nullptr || op.kind != Kind::join) return input;
@@ -517,7 +516,7 @@ void simplify(const LogicalPlan& logical, PhysicalPlan& plan, unsigned sites) {
     moved_to.push_back(static_cast<std::uint32_t>(kept.size()));
     kept.push_back(std::move(op));
   }
-  // Movements that nobody reads any more.
+  // Movements that nobody reads any more go.
   std::vector<char> read(kept.size(), 0);
   for (std::uint32_t& result : plan.result_of) read[result = moved_to[result]] = 1;
   for (const PhysicalOp& op : kept)

@@ -61,9 +61,9 @@ struct PhysicalPlan {
 PhysicalPlan optimise(const LogicalPlan& plan, unsigned sites);
 // Finds the plan that takes the fewest seconds on sites of these speeds, were they to work through the operators one
 // after the other: the busiest site computes by the roofline of block_time(), and movements use as many links at once
-// as there are sites. So here it is time that keeps sites busy. Otherwise it is as in graphs that `lower` makes: inputs
-// are on every site for nothing, everything else is computed once, and a join may be partitioned by any columns, for the
-// tuples that it reads go to the sites that need them. relational_plan.h chooses cuts by it.
+// as there are sites. So here it is time that keeps sites busy. Otherwise it is as in graphs that `lower` makes:
+// inputs are on every site for nothing, everything else is computed once, and a join may be partitioned by any
+// columns, for the tuples that it reads go to the sites that need them. relational_plan.h chooses cuts by it.
 PhysicalPlan optimise(const LogicalPlan& plan, unsigned sites, const Speeds& speeds);
 
 // Returns, by tuple of a join's input, 1 for each site that needs it if the join is partitioned like that.

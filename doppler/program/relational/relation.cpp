@@ -226,8 +226,8 @@ TraId LogicalPlan::concat(TraId input, std::size_t column, std::size_t dimension
   return copy(op, {input});
 }
 
-// The columns of the first input that is computed come first, in the order they have there: what is stored can be stored
-// in any order, what is computed has its sites already.
+// The columns of the first input that is computed come first, in the order they have there: what is stored can be
+// stored in any order, what is computed has its sites already.
 void LogicalPlan::rank_columns(LogicalOp& join) const {
   std::vector<TraId> inputs = join.inputs;
   std::stable_partition(inputs.begin(), inputs.end(), [&](TraId id) { return ops_[id].kind != Kind::source; });

@@ -83,7 +83,7 @@ class LogicalPlan {
 
   TraId size() const { return static_cast<TraId>(ops_.size()); }
   const LogicalOp& op(TraId id) const { return ops_[id]; }
-  // The same operator on other inputs, with columns and sizes computed anew.
+  // Adds the same operator on other inputs, with columns and sizes computed anew.
   TraId copy(const LogicalOp& op, std::vector<TraId> inputs);
 
  private:
@@ -116,7 +116,7 @@ Relation cut_relation(const Dense& dense, const Box& box, const std::vector<std:
 
 // Applies the rules of the algebra wherever they match, until none does:
 // neighbouring transforms, filters and rekeys fuse; filters move below rekey, transform, aggregation and
-// join; linear transforms move below sums; a tile that undoes a concat, and the reverse, vanish. `root` is
+// join; linear transforms move below sums; a tile that undoes a concat, and the reverse, vanish. `roots` is
 // updated.
 LogicalPlan rewrite(const LogicalPlan& plan, std::vector<TraId>& roots);
 // Returns the operators that no other reads.

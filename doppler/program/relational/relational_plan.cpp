@@ -15,7 +15,7 @@ unsigned sites_of(const DecomposeOptions& options) {
 
 bool is_relational(const Node& node) { return node.as<Einsum>() != nullptr || node.as<Formation>() != nullptr; }
 
-// What the algebra does not see: expressions that are no einsum, and the edges to and from them.
+// Prices what the algebra does not see: expressions that are no einsum, and the edges to and from them.
 Seconds other_seconds(const Program& program, const Plan& plan, const DecomposeOptions& options) {
   const PlanCosts costs(program, options);
   const std::vector<char> needed = live(program);
