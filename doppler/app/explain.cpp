@@ -5,6 +5,7 @@
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
 #include "doppler/program/relational/physical.h"
+#include "doppler/program/relational/relational_plan.h"
 #include "doppler/report/table.h"
 
 namespace doppler {
@@ -36,16 +37,19 @@ std::string plan_table(const program::Program& program, const program::Plan& pla
   return table.text();
 }
 
-// The plan against the usual ones, by EinDecomp's measure.
+// The plan against the usual ones, by EinDecomp's measure and by that of the relational algebra.
 std::string comparison(const program::Program& program, const ExplainOptions& options) {
   const program::DecomposeOptions decomposing = decompose_options(options);
-  Table table({{"plan", Table::Align::left}, {"moved"}, {"messages"}, {"compute"}, {"estimate"}, {"resident"}});
-  for (const char* name : {"eindecomp", "data", "model", "uncut"}) {
+  Table table(
+      {{"plan", Table::Align::left}, {"moved"}, {"messages"}, {"compute"}, {"estimate"}, {"relational"}, {"resident"}});
+  for (const char* name : {"eindecomp", "relational", "data", "model", "uncut"}) {
     ProgramOptions other = options;
     other.plan = name;
-    const program::PlanCost cost = program::estimate(program, make_plan(program, other, std::nullopt), decomposing);
+    const program::Plan plan = make_plan(program, other, std::nullopt);
+    const program::PlanCost cost = program::estimate(program, plan, decomposing);
     table.add_row({name, format_bytes(static_cast<Bytes>(cost.moved)), fmt::format("{:.0f}", cost.messages),
                    format_seconds(cost.compute), format_seconds(cost.seconds),
+                   format_seconds(program::relational_seconds(program, plan, decomposing)),
                    format_bytes(static_cast<Bytes>(cost.resident))});
   }
   return table.text();
@@ -59,12 +63,13 @@ std::string explanation(const ExplainOptions& options) {
   const program::LogicalPlan compiled = program::compile(program, plan).logical;
   std::vector<program::TraId> roots = program::roots_of(compiled);
   const program::LogicalPlan logical = program::rewrite(compiled, roots);
-  const auto sites = static_cast<unsigned>(options.parts);
+  const program::DecomposeOptions decomposing = decompose_options(options);
+  const auto sites = static_cast<unsigned>(decomposing.devices > 0 ? decomposing.devices : options.parts);
   std::string text = fmt::format("{}: {} expressions in at most {} blocks each, plan {}\n\n", options.path,
                                  program.size(), options.parts, options.plan);
   text += plan_table(program, plan) + "\nplans compared (estimate: no overlap between expressions)\n";
   text += comparison(program, options) + fmt::format("\nrelations on {} sites\n", sites);
-  return text + program::explain(logical, program::optimise(logical, sites));
+  return text + program::explain(logical, program::optimise(logical, sites, decomposing.speeds));
 }
 
 }  // namespace

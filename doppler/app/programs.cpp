@@ -7,6 +7,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/native_json.h"
+#include "doppler/program/relational/relational_plan.h"
 #include "doppler/program/text/program_json.h"
 
 namespace doppler {
@@ -17,7 +18,8 @@ void add_program_flags(CLI::App& verb, ProgramOptions& options) {
   verb.add_option("--parts", options.parts, "Most blocks per expression; usually the number of devices")
       ->check(whole_number())
       ->capture_default_str();
-  verb.add_option("--plan", options.plan, "How to cut: eindecomp, data, model, uncut, or published (generate only)")
+  verb.add_option("--plan", options.plan,
+                  "How to cut: eindecomp, relational, data, model, uncut, or published (generate only)")
       ->capture_default_str();
   verb.add_option("--train", options.train, "Add backward pass and update: sgd or adam");
   verb.add_option("-m,--machine", options.machine,
@@ -45,12 +47,13 @@ program::DecomposeOptions decompose_options(const ProgramOptions& options) {
 program::Plan make_plan(const Program& program, const ProgramOptions& options, std::optional<program::Family> family) {
   if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
   if (options.plan == "eindecomp") return program::decompose(program, decompose_options(options))[0].plan;
+  if (options.plan == "relational") return program::relational_plan(program, decompose_options(options)).plan;
   if (options.plan == "data") return program::data_parallel(program, options.parts);
   if (options.plan == "model") return program::model_parallel(program, options.parts);
   if (options.plan == "uncut") return program::uncut(program);
   if (options.plan == "published" && family) return program::published_plan(program, *family, options.parts);
   throw InputError(fmt::format("--plan: found '{}'; required eindecomp, data, model, uncut{}", options.plan,
-                               family ? " or published" : ""));
+                               family ? ", relational or published" : " or relational"));
 }
 
 void train_if_asked(Program& program, std::optional<program::ExprId> loss, const ProgramOptions& options) {

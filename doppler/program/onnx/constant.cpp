@@ -69,7 +69,7 @@ std::optional<std::vector<double>> decode_fields(const TensorProto& tensor) {
   }
 }
 
-// How many elements the typed fields hold; half-precision numbers and small integers share one.
+// Returns how many elements the typed fields hold; half-precision numbers and small integers share one.
 Index field_elements(const TensorProto& tensor) {
   const Index complex = tensor.data_type() == TensorProto::COMPLEX64 || tensor.data_type() == TensorProto::COMPLEX128;
   const std::uint32_t bits = bits_of(tensor.data_type());

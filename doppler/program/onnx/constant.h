@@ -20,24 +20,11 @@ inline constexpr Index kMostFolded = 4096;
 // Throws InputError naming `what` if the tensor does not hold the bytes that its shape claims. External data is
 // never read, but its shape counts.
 void check_data(const onnx::TensorProto& tensor, const std::string& what);
-// Nothing for large tensors, external data, text, and element types whose bits we do not read.
+// Returns nothing for large tensors, external data, text, and element types whose bits we do not read.
 std::optional<Constant> read_constant(const onnx::TensorProto& tensor);
 onnx::TensorProto to_proto(const Constant& constant);
 
-// The values of the outputs of `node`, whose types are known; nothing where we do not compute them. Every input is
-// known, null where absent. Covers what exporters compute shapes with.
-std::optional<std::vector<Constant>> fold(const onnx::NodeProto& node, const std::vector<const Constant*>& inputs,
-                                          const std::vector<onnx::TypeProto>& outputs);
-// Shape and Size depend on the type of their input only; nothing for any other node.
-std::optional<Constant> fold_shape(const onnx::NodeProto& node, const onnx::TypeProto& input);
-// Where a Slice of a tensor of `dims` starts along each dimension and how it steps; how far it goes, its output says.
-// Nothing if its arguments are not known.
-struct SliceRange {
-  Index start = 0, step = 1;
-};
-std::optional<std::vector<SliceRange>> slice_ranges(const onnx::NodeProto& node, const Shape& dims,
-                                                    const std::vector<const Constant*>& inputs);
-// The value of a Constant node, with the type it has; throws InputError if it has none.
+// The value of a Constant node, with the type it has. Reading it throws InputError if there is none.
 struct ConstantNode {
   onnx::TypeProto type;
   std::optional<Constant> value;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/walk.h"
+#include "doppler/program/onnx/model_reader.h"
 
 namespace doppler::program {
 namespace {
@@ -22,7 +22,7 @@ const onnx::GraphProto& body_of(const std::string& where, const onnx::NodeProto&
 
 TypeProto scalar(std::int32_t element) { return tensor_type(element, Shape{}); }
 
-// A tensor of `count` slices of `type` along `axis`.
+// Returns the type of `count` slices of `type`, stacked along `axis`.
 TypeProto stacked(const TypeProto& type, Index count, Index axis) {
   if (!is_tensor(type)) return type;
   Shape dims = dims_of(type).value_or(Shape());
@@ -38,25 +38,24 @@ bool heavier(const OpCost& a, const OpCost& b) {
 
 }  // namespace
 
-bool Walk::walk_control_flow(const onnx::NodeProto& node, Scope& scope) {
-  const std::string name = operator_name(node);
-  if (name != "If" && name != "Loop" && name != "Scan") return false;
+bool ModelReader::read_control_flow(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
+  if (op.is != OperatorClass::branch && op.is != OperatorClass::loop && op.is != OperatorClass::scan) return false;
   if (++depth_ > kDeepest)
     throw InputError(
         fmt::format("{}: {} nests deeper than {}; required less", reading_.where, describe(node), kDeepest));
-  if (name == "If")
-    walk_if(node, scope);
-  else if (name == "Loop")
-    walk_loop(node, scope);
+  if (op.is == OperatorClass::branch)
+    read_if(node, scope);
+  else if (op.is == OperatorClass::loop)
+    read_loop(node, scope);
   else
-    walk_scan(node, scope);
+    read_scan(node, scope);
   --depth_;
   return true;
 }
 
-// Walks a body as if its nodes were part of the graph, then adds them up and takes them out again.
-Walk::Body Walk::collapse(const onnx::NodeProto& node, const onnx::GraphProto& graph,
-                          const std::vector<TypeProto>& input_types, const Scope& scope) {
+// Reads a body as if its nodes were part of the graph, then adds them up and takes them out again.
+ModelReader::Body ModelReader::collapse(const onnx::NodeProto& node, const onnx::GraphProto& graph,
+                                        const std::vector<TypeProto>& input_types, const Scope& scope) {
   const std::size_t first_op = reading_.ops.size();
   const auto first_value = static_cast<ValueId>(reading_.values.size());
   Scope inner{.outer = &scope, .opsets = scope.opsets, .prefix = scope.prefix};
@@ -71,7 +70,7 @@ Walk::Body Walk::collapse(const onnx::NodeProto& node, const onnx::GraphProto& g
                                    describe(node), input.name()));
     inner.values[input.name()] = add_value(std::move(value));
   }
-  walk_graph(graph, inner, false);
+  read_graph(graph, inner, false);
   Body body;
   for (const auto& output : graph.output()) {
     const std::optional<ValueId> id = inner.find(output.name());
@@ -86,12 +85,12 @@ Walk::Body Walk::collapse(const onnx::NodeProto& node, const onnx::GraphProto& g
     for (const ValueId id : reading_.ops[i].inputs)
       if (id != kNone && (id < first_value || reading_.values[id].is_static)) body.reads.push_back(id);
   }
-  body.cost.known = true;  // operators without a formula were counted when they were walked
+  body.cost.known = true;  // operators without a formula were counted when they were read
   reading_.ops.resize(first_op);
   return body;
 }
 
-void Walk::bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>& outputs, Scope& scope) const {
+void ModelReader::bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>& outputs, Scope& scope) const {
   if (static_cast<int>(outputs.size()) < node.output_size())
     throw InputError(fmt::format("{}: {} has {} outputs, its body {}; required as many", reading_.where, describe(node),
                                  node.output_size(), outputs.size()));
@@ -99,8 +98,8 @@ void Walk::bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>&
     if (!node.output(i).empty()) scope.values[node.output(i)] = outputs[static_cast<std::size_t>(i)];
 }
 
-void Walk::finish_control_flow(const onnx::NodeProto& node, std::vector<ValueId> inputs, const Body& body,
-                               std::vector<TypeProto> types, Scope& scope) {
+void ModelReader::finish_control_flow(const onnx::NodeProto& node, std::vector<ValueId> inputs, const Body& body,
+                                      std::vector<TypeProto> types, Scope& scope) {
   if (static_cast<int>(types.size()) < node.output_size())
     throw InputError(fmt::format("{}: {} has {} outputs, its body {}; required as many", reading_.where, describe(node),
                                  node.output_size(), types.size()));
@@ -109,12 +108,12 @@ void Walk::finish_control_flow(const onnx::NodeProto& node, std::vector<ValueId>
   complete_types(node, inferred, {}, scope);
   for (const ValueId id : body.reads)
     if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) inputs.push_back(id);
-  add_op(node, std::move(inputs), inferred.outputs, body.cost, scope);
+  add_op(operator_of(node), node, std::move(inputs), inferred.outputs, body.cost, scope);
   reading_.ops.back().whole = true;
   reading_.ops.back().view = false;
 }
 
-void Walk::walk_if(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::read_if(const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const auto& then_graph = body_of(reading_.where, node, "then_branch");
   const auto& else_graph = body_of(reading_.where, node, "else_branch");
@@ -128,7 +127,7 @@ void Walk::walk_if(const onnx::NodeProto& node, Scope& scope) {
     Scope inner{.outer = &scope, .opsets = scope.opsets, .prefix = scope.prefix};
     bind_initializers(taken, inner);
     declare(taken, inner);
-    walk_graph(taken, inner, false);
+    read_graph(taken, inner, false);
     std::vector<ValueId> outputs;
     for (const auto& output : taken.output()) {
       const std::optional<ValueId> id = inner.find(output.name());
@@ -172,7 +171,7 @@ void Walk::walk_if(const onnx::NodeProto& node, Scope& scope) {
   finish_control_flow(node, inputs, body, std::move(types), scope);
 }
 
-std::optional<Index> Walk::turns(const onnx::NodeProto& node, ValueId count) {
+std::optional<Index> ModelReader::turns(const onnx::NodeProto& node, ValueId count) {
   if (!node.name().empty())
     if (const auto size = given(node.name())) return size;
   if (count == kNone) return std::nullopt;
@@ -183,7 +182,7 @@ std::optional<Index> Walk::turns(const onnx::NodeProto& node, ValueId count) {
   return value >= 0 && value < kForever ? std::optional(value) : std::nullopt;
 }
 
-void Walk::walk_loop(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::read_loop(const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const onnx::GraphProto& graph = body_of(reading_.where, node, "body");
   const std::size_t states = inputs.size() > 2 ? inputs.size() - 2 : 0;
@@ -211,7 +210,7 @@ void Walk::walk_loop(const onnx::NodeProto& node, Scope& scope) {
   finish_control_flow(node, inputs, body, std::move(outputs), scope);
 }
 
-void Walk::walk_scan(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::read_scan(const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const onnx::GraphProto& graph = body_of(reading_.where, node, "body");
   const Index scanned = int_attribute(node, "num_scan_inputs", 0);
@@ -253,7 +252,7 @@ void Walk::walk_scan(const onnx::NodeProto& node, Scope& scope) {
   finish_control_flow(node, inputs, body, std::move(outputs), scope);
 }
 
-bool Walk::walk_function(const onnx::NodeProto& node, Scope& scope) {
+bool ModelReader::read_function(const onnx::NodeProto& node, Scope& scope) {
   const auto found = functions_.find(operator_name(node));
   if (found == functions_.end()) return false;
   const onnx::FunctionProto& function = *found->second;
@@ -288,7 +287,7 @@ bool Walk::walk_function(const onnx::NodeProto& node, Scope& scope) {
   const auto known = [&](const std::string& name) { return inner.find(name).has_value(); };
   for (const int index : sort_nodes(reading_.where, nodes, known)) {
     reading_.inlined.push_back(nodes[index]);
-    walk_node(reading_.inlined.back(), inner);
+    read_node(reading_.inlined.back(), inner);
   }
   std::vector<ValueId> outputs;
   for (const std::string& name : function.output()) {

@@ -23,7 +23,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return terms;
 }
 
-// The labels of one term; the ellipsis stands for as many labels as `covered`.
+// Returns the labels of one term; the ellipsis stands for as many labels as `covered`.
 std::vector<std::string> labels_of(const std::string& term, std::size_t covered) {
   std::vector<std::string> labels;
   const std::size_t dots = term.find(kEllipsis);
@@ -43,7 +43,7 @@ std::size_t letters_in(const std::string& term) {
       std::count_if(term.begin(), term.end(), [](unsigned char c) { return std::isalpha(c) != 0; }));
 }
 
-// Without "->": the ellipsis, then every letter that occurs once, in alphabetical order.
+// Without "->" the output has the ellipsis, then every letter that occurs once, in alphabetical order.
 std::vector<std::string> implicit_output(const std::string& left, std::size_t covered) {
   std::vector<std::string> output = labels_of(left.find(kEllipsis) != std::string::npos ? "..." : "", covered);
   std::map<char, int> count;

@@ -14,7 +14,7 @@ struct Equation {
   std::map<std::string, Index> sizes;
 };
 
-// Throws InputError if the equation does not fit the operands.
+// Writes the node's equation out. Throws InputError if it does not fit the operands.
 Equation parse_equation(const onnx::NodeProto& node, const std::vector<Shape>& operands);
 
 }  // namespace doppler::program

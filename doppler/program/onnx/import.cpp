@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/lift.h"
+#include "doppler/program/onnx/model_to_program.h"
 
 namespace doppler::program {
 namespace {
 
-// The op whose output a value is once views are looked through, or kNone.
+// Once views are looked through, a value is the output of this op, or of none (kNone).
 struct Source {
   ValueId value = kNone;
   std::uint32_t op = kNone;
@@ -55,7 +55,7 @@ class GraphOfReading {
     OpSpec spec;
     const unsigned before = names_[op.name]++;
     spec.name = before == 0 ? op.name : fmt::format("{}#{}", op.name, before + 1);
-    spec.kind = kind_of(*op.node);
+    spec.kind = kind_of(*op.rules, *op.node);
     spec.dtype = dtype_of(reading_, op);
     spec.flops = op.cost.flops;
     spec.bytes_read = op.cost.read;
@@ -64,7 +64,7 @@ class GraphOfReading {
     op_of_[index] = builder_.add_op(std::move(spec));
   }
 
-  // Parameters and data that is fed in, each once however often the op reads it.
+  // Returns the bytes of parameters and of data that is fed in; each counts once however often the op reads it.
   Bytes resident(const ModelOp& op) const {
     Bytes total = 0;
     std::vector<ValueId> seen;
@@ -193,7 +193,7 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
   const OnnxTotals totals = totals_of(reading);
   if (options.shard > 0) {
     Program program;
-    lift(reading, program);
+    model_to_program(reading, program);
     if (program.size() == program.weights().size())
       throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
     const Plan plan = decompose(program, options.decompose)[0].plan;

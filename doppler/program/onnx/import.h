@@ -13,12 +13,12 @@ namespace doppler::program {
 struct OnnxOptions {
   // Sizes of symbolic dimensions by name, and of dimension `axis` of a tensor by "tensor:axis".
   std::map<std::string, Index> dims = {};
-  // More than 0: cut everything that can be cut in this many blocks; `decompose` says for what machine.
+  // If this is more than 0, everything that can be cut is, in this many blocks; `decompose` says for what machine.
   Index shard = 0;
   DecomposeOptions decompose = {};
 };
 
-// What an engineer asks of a model before choosing devices.
+// This is what an engineer asks of a model before choosing devices.
 struct OnnxTotals {
   Flops flops = 0;
   double macs = 0;       // multiply-adds of matrix products, convolutions and recurrent cells
@@ -36,17 +36,17 @@ struct ImportedModel {
   std::vector<OpId> op_of_node;
 };
 
-// By the first bytes; no text starts like a protobuf with a small integer in field 1.
+// Tells a model by its first bytes: no text starts like a protobuf with a small integer in field 1.
 bool looks_like_onnx(std::string_view content);
 
 // Reads a model: shapes by inference, costs by formula, parameters resident at the ops that read them, everything
 // that does not depend on the data folded away. `where` starts every error text. Throws InputError.
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options = {});
 
-// The model with a metadata property "doppler.device" on each node, nodes in bodies included: `device_of_node` by
-// the order of the file.
+// Returns the model with a metadata property "doppler.device" on each node, nodes in bodies included;
+// `device_of_node` is in the order of the file.
 std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node);
-// The name of each node of the main graph; its first output where it has none.
+// Returns the name of each node of the main graph, its first output where it has none.
 std::vector<std::string> onnx_node_names(std::string_view content);
 
 }  // namespace doppler::program

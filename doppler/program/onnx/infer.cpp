@@ -1,9 +1,6 @@
 #include "doppler/program/onnx/infer.h"
 
 #include <algorithm>
-#include <set>
-
-#include "doppler/program/onnx/equation.h"
 
 namespace doppler::program {
 namespace {
@@ -33,7 +30,7 @@ class Context : public onnx::InferenceContext {
   }
   std::size_t getNumOutputs() const override { return outputs_.size(); }
   TypeProto* getOutputType(std::size_t index) override { return &outputs_.at(index); }
-  // Bodies of control flow are walked by the reader itself.
+  // The model reader reads the bodies of control flow itself.
   onnx::GraphInferencer* getGraphAttributeInferencer(const std::string&) override { return nullptr; }
   const onnx::SparseTensorProto* getInputSparseData(std::size_t) const override { return nullptr; }
   const onnx::TensorShapeProto* getSymbolicInput(std::size_t) const override { return nullptr; }
@@ -44,14 +41,6 @@ class Context : public onnx::InferenceContext {
   std::vector<std::optional<onnx::TensorProto>> values_;
   std::vector<TypeProto> outputs_;
 };
-
-// Operator set 18 moved the axes of the reductions from an attribute to an input.
-bool reduces_by_input(const onnx::NodeProto& node) {
-  static const std::set<std::string, std::less<>> kReductions = {"ReduceL1",        "ReduceL2",   "ReduceLogSum",
-                                                                 "ReduceLogSumExp", "ReduceMax",  "ReduceMin",
-                                                                 "ReduceMean",      "ReduceProd", "ReduceSumSquare"};
-  return node.input_size() == 2 && domain_of(node).empty() && kReductions.contains(node.op_type());
-}
 
 struct Adapted {
   onnx::NodeProto node;
@@ -64,7 +53,7 @@ void drop_attribute(onnx::NodeProto& node, std::string_view name) {
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i--, 1);
 }
 
-// The reduction with its axes as an attribute; none are all.
+// Writes the axes of a reduction as an attribute; no axes are all of them.
 void move_axes(Adapted& adapted) {
   const Constant* axes = adapted.inputs.values[1];
   adapted.node.mutable_input()->RemoveLast();
@@ -77,19 +66,21 @@ void move_axes(Adapted& adapted) {
   for (std::size_t i = 0; i < axes->values.size(); ++i) attribute->add_ints(axes->as_index(i));
 }
 
-// The node as operator set 17, the last that libonnx 1.12 knows, would have written it. Attributes that came later and
-// say nothing about shapes are dropped; nothing where that is not enough.
-std::optional<Adapted> as_known_to_libonnx(const onnx::NodeProto& node, int opset, const NodeInputs& inputs) {
+// Returns the node as operator set 17, the last that libonnx 1.12 knows, would have written it: attributes that came
+// later and say nothing about shapes are dropped. Returns nothing for nodes that are old enough as they are.
+std::optional<Adapted> as_known_to_libonnx(const Operator& op, const onnx::NodeProto& node, int opset,
+                                           const NodeInputs& inputs) {
   constexpr int kLast = 17;
+  const int axes_since = op.traits.axes_input_since;
   if (opset <= kLast || !domain_of(node).empty()) return std::nullopt;
   Adapted adapted{node, inputs, kLast};
   for (const char* name : {"antialias", "saturate", "precision", "block_size", "num_outputs", "noop_with_empty_axes"})
-    if (node.op_type() != "ReduceSum" || std::string_view(name) != "noop_with_empty_axes")
+    if (axes_since == 0 || axes_since > kLast || std::string_view(name) != "noop_with_empty_axes")
       drop_attribute(adapted.node, name);
   if (string_attribute(node, "keep_aspect_ratio_policy", "") == "stretch")
     drop_attribute(adapted.node, "keep_aspect_ratio_policy");
   const bool axes_known = node.input_size() < 2 || node.input(1).empty() || inputs.values[1] != nullptr;
-  if (reduces_by_input(node) && axes_known) move_axes(adapted);
+  if (axes_since > kLast && node.input_size() == 2 && axes_known) move_axes(adapted);
   return adapted;
 }
 
@@ -108,155 +99,45 @@ void run_libonnx(const onnx::NodeProto& node, int opset, const NodeInputs& input
   }
 }
 
-std::optional<Shape> broadcast(const std::vector<const TypeProto*>& inputs) {
-  Shape result;
-  for (const TypeProto* input : inputs) {
-    if (input == nullptr) continue;
-    const std::optional<Shape> dims = dims_of(*input);
-    if (!dims) return std::nullopt;
-    if (dims->size() > result.size()) result.insert(result.begin(), dims->size() - result.size(), 1);
-    const std::size_t skipped = result.size() - dims->size();
-    for (std::size_t i = 0; i < dims->size(); ++i) {
-      Index& size = result[skipped + i];
-      if (size == 1) size = (*dims)[i];
-      if (size == kUnknown && (*dims)[i] > 1) size = (*dims)[i];
-    }
-  }
-  return result;
-}
-
-// a[…, m, k] · b[…, k, n], either transposed.
-std::optional<Shape> matrix_product(Shape a, Shape b, bool transpose_a, bool transpose_b) {
-  if (a.size() < 2 || b.size() < 2) return std::nullopt;
-  if (transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
-  if (transpose_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
-  const TypeProto batch_a = tensor_type(1, Shape(a.begin(), a.end() - 2));
-  const TypeProto batch_b = tensor_type(1, Shape(b.begin(), b.end() - 2));
-  std::optional<Shape> result = broadcast({&batch_a, &batch_b});
-  result->push_back(a[a.size() - 2]);
-  result->push_back(b.back());
-  return result;
-}
-
-const std::set<std::string, std::less<>>& shaped_as_first_input() {
-  static const std::set<std::string, std::less<>> kOperators = {
-      // Standard operators that are newer than libonnx 1.12, or whose first versions had no inference.
-      "Gelu", "Mish", "Swish", "GroupNormalization", "RMSNormalization", "RotaryEmbedding", "LayerNormalization",
-      "BatchNormalization", "Dropout", "Clip", "Elu", "HardSigmoid", "LeakyRelu", "PRelu", "Selu", "Cast", "Relu",
-      "Tanh", "Sigmoid", "Exp", "Log", "Sqrt", "Abs", "Neg", "Reciprocal", "Floor", "Ceil", "BitwiseNot", "Attention",
-      "TensorScatter", "CumProd", "ThresholdedRelu", "InstanceNormalization",
-      // Fused by ONNX Runtime.
-      "com.microsoft.Gelu", "com.microsoft.FastGelu", "com.microsoft.BiasGelu", "com.microsoft.QuickGelu",
-      "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization",
-      "com.microsoft.LayerNormalization", "com.microsoft.SimplifiedLayerNormalization", "com.microsoft.QLinearSigmoid",
-      "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearSoftmax", "com.microsoft.RotaryEmbedding",
-      "com.microsoft.BiasSoftmax", "com.microsoft.MultiHeadAttention", "com.microsoft.GroupQueryAttention",
-      "SimplifiedLayerNormalization", "com.microsoft.QuantizeLinear", "com.microsoft.DequantizeLinear"};
-  return kOperators;
-}
-
-const std::set<std::string, std::less<>>& broadcasting() {
-  static const std::set<std::string, std::less<>> kOperators = {"Add", "Sub",  "Mul",        "Div",       "Pow",
-                                                                "Sum", "Mean", "Max",        "Min",       "And",
-                                                                "Or",  "Xor",  "BitwiseAnd", "BitwiseOr", "BitwiseXor"};
-  return kOperators;
-}
-
-// com.microsoft.Attention: the weights are [width, 3·hidden] and the output [batch, positions, hidden].
-std::optional<Shape> fused_attention(const NodeInputs& inputs) {
-  const std::optional<Shape> data = dims_of(*inputs.types[0]), weights = dims_of(*inputs.types[1]);
-  if (!data || data->size() != 3 || !weights || weights->size() != 2) return std::nullopt;
-  return Shape{(*data)[0], (*data)[1], (*weights)[1] == kUnknown ? kUnknown : (*weights)[1] / 3};
-}
-
-// libonnx finds the rank only.
-std::optional<Shape> einsum_output(const onnx::NodeProto& node, const NodeInputs& inputs) {
-  std::vector<Shape> shapes;
-  for (const TypeProto* type : inputs.types) {
-    if (type == nullptr || !is_tensor(*type) || !is_complete(*type)) return std::nullopt;
-    shapes.push_back(*dims_of(*type));
-  }
-  const Equation equation = parse_equation(node, shapes);
-  Shape result;
-  for (const std::string& label : equation.output) result.push_back(equation.sizes.at(label));
-  return result;
-}
-
-std::optional<Shape> own_rule(const onnx::NodeProto& node, const NodeInputs& inputs) {
-  const std::string name = operator_name(node);
-  const auto dims = [&](std::size_t slot) -> std::optional<Shape> {
-    return slot < inputs.types.size() && inputs.types[slot] != nullptr ? dims_of(*inputs.types[slot]) : std::nullopt;
-  };
-  if (name == "Einsum") return einsum_output(node, inputs);
-  if (broadcasting().contains(name)) return broadcast(inputs.types);
-  if (name == "com.microsoft.QLinearAdd" || name == "com.microsoft.QLinearMul")
-    return dims(0) && dims(3) ? broadcast({inputs.types[0], inputs.types[3]}) : std::nullopt;
-  if (shaped_as_first_input().contains(name)) return dims(0);
-  if (name == "com.microsoft.FusedMatMul" && dims(0) && dims(1))
-    return matrix_product(*dims(0), *dims(1), int_attribute(node, "transA", 0) != 0,
-                          int_attribute(node, "transB", 0) != 0);
-  if (name == "com.microsoft.FusedGemm" && dims(0) && dims(1))
-    return matrix_product(*dims(0), *dims(1), int_attribute(node, "transA", 0) != 0,
-                          int_attribute(node, "transB", 0) != 0);
-  if (name == "com.microsoft.DynamicQuantizeMatMul" && dims(0) && dims(1))
-    return matrix_product(*dims(0), *dims(1), false, false);
-  if (name == "com.microsoft.MatMulIntegerToFloat" && dims(0) && dims(1))
-    return matrix_product(*dims(0), *dims(1), false, false);
-  if (name == "com.microsoft.Attention" && inputs.types.size() > 1 && dims(0) && dims(1))
-    return fused_attention(inputs);
-  if (name == "com.microsoft.MatMulNBits" && dims(0) && !dims(0)->empty()) {
-    Shape result = *dims(0);
-    result.back() = int_attribute(node, "N", kUnknown);
-    return result;
-  }
-  return std::nullopt;
-}
-
-// Integer products that come back scaled to floats.
-bool gives_floats(const std::string& name) {
-  return name == "com.microsoft.DynamicQuantizeMatMul" || name == "com.microsoft.MatMulIntegerToFloat";
-}
-
-// Two of ONNX Runtime's operators are standard ones with more behind them: an activation, or quantised weights.
-std::optional<onnx::NodeProto> as_standard(const onnx::NodeProto& node) {
-  const std::string name = operator_name(node);
-  const bool conv = name == "com.microsoft.FusedConv";
-  if (!conv && name != "com.microsoft.DynamicQuantizeLSTM") return std::nullopt;
+// Returns the standard operator that the row names, without what comes on top: an activation, or quantised weights.
+std::optional<onnx::NodeProto> as_standard(const Operator& op, const onnx::NodeProto& node) {
+  const auto& [name, inputs, dropped] = op.traits.standard;
+  if (name.empty()) return std::nullopt;
   onnx::NodeProto standard = node;
-  standard.set_op_type(conv ? "Conv" : "LSTM");
+  standard.set_op_type(std::string(name));
   standard.clear_domain();
-  const int inputs = conv ? 3 : 8;
   if (standard.input_size() > inputs) standard.mutable_input()->DeleteSubrange(inputs, standard.input_size() - inputs);
-  for (int i = 0; i < standard.attribute_size() && conv; ++i)
-    if (standard.attribute(i).name().starts_with("activation")) standard.mutable_attribute()->DeleteSubrange(i--, 1);
+  for (int i = 0; i < standard.attribute_size() && !dropped.empty(); ++i)
+    if (standard.attribute(i).name().starts_with(dropped)) standard.mutable_attribute()->DeleteSubrange(i--, 1);
   return standard;
 }
 
 }  // namespace
 
-Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& inputs) {
+Inferred infer_types(const Operator& op, const onnx::NodeProto& node, int opset, const NodeInputs& inputs) {
   Inferred result;
   constexpr int kStandardVersion = 11;
-  if (const auto standard = as_standard(node)) {
+  if (const auto standard = as_standard(op, node)) {
     NodeInputs first = inputs;
     first.types.resize(static_cast<std::size_t>(standard->input_size()));
     first.values.resize(first.types.size());
     run_libonnx(*standard, kStandardVersion, first, result);
-  } else if (const auto adapted = as_known_to_libonnx(node, opset, inputs); adapted) {
+  } else if (const auto adapted = as_known_to_libonnx(op, node, opset, inputs); adapted) {
     run_libonnx(adapted->node, adapted->opset, adapted->inputs, result);
   } else {
     run_libonnx(node, opset, inputs, result);
   }
   result.outputs.resize(static_cast<std::size_t>(node.output_size()));
-  if (result.outputs.empty() || inputs.types.empty() || inputs.types[0] == nullptr) return result;
+  if (op.shape == nullptr || result.outputs.empty() || inputs.types.empty() || inputs.types[0] == nullptr)
+    return result;
   TypeProto& first = result.outputs[0];
-  if (is_tensor(first) && dims_of(first) && operator_name(node) != "Einsum") return result;
+  if (is_tensor(first) && dims_of(first) && !op.traits.shape_first) return result;
   if (first.value_case() != TypeProto::VALUE_NOT_SET && !is_tensor(first)) return result;
-  if (const std::optional<Shape> dims = own_rule(node, inputs)) {
+  if (const std::optional<Shape> dims = op.shape(node, inputs)) {
     std::int32_t element = is_tensor(first) ? element_of(first) : 0;
     if (element == 0)
-      element = gives_floats(operator_name(node)) ? static_cast<std::int32_t>(onnx::TensorProto::FLOAT)
-                                                  : element_of(*inputs.types[0]);
+      element =
+          op.traits.gives_floats ? static_cast<std::int32_t>(onnx::TensorProto::FLOAT) : element_of(*inputs.types[0]);
     first = tensor_type(element, dims);
   }
   return result;

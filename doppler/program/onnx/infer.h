@@ -1,10 +1,10 @@
 #pragma once
 
-#include "doppler/program/onnx/constant.h"
+#include "doppler/program/onnx/operators.h"
 
 namespace doppler::program {
 
-// What a node is given: types of its inputs and, where known, their values. Null where absent or unknown.
+// A node is given the types of its inputs and, where known, their values. Both are null where absent or unknown.
 struct NodeInputs {
   std::vector<const onnx::TypeProto*> types;
   std::vector<const Constant*> values;
@@ -15,8 +15,7 @@ struct Inferred {
   std::string complaint;                 // what the inference says is wrong; empty if nothing
 };
 
-// Types and shapes of the outputs, by the rules of libonnx; where those end (operators that came later, old
-// operator sets, the fused operators of ONNX Runtime) by a few of our own.
-Inferred infer_types(const onnx::NodeProto& node, int opset, const NodeInputs& inputs);
+// Infers types and shapes of the outputs by the rules of libonnx, and where those end by those of the operator table.
+Inferred infer_types(const Operator& op, const onnx::NodeProto& node, int opset, const NodeInputs& inputs);
 
 }  // namespace doppler::program

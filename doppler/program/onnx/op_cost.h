@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/program/onnx/proto.h"
+#include "doppler/program/onnx/operators.h"
 
 namespace doppler::program {
 
@@ -16,17 +16,8 @@ struct OpCost {
   OpCost times(double count) const;
 };
 
-// The formulas stand in op_cost.cpp, one table. Types are complete; inputs are null where absent.
-OpCost cost_of(const onnx::NodeProto& node, const std::vector<const onnx::TypeProto*>& inputs,
+// Types are complete; inputs are null where absent.
+OpCost cost_of(const Operator& op, const onnx::NodeProto& node, const std::vector<const onnx::TypeProto*>& inputs,
                const std::vector<onnx::TypeProto>& outputs);
-
-// "matmul", "conv", or the operator's own name: what a machine's rates and a reader's tables go by.
-std::string kind_of(const onnx::NodeProto& node);
-bool is_matrix_product(const onnx::NodeProto& node);
-// Element by element, with broadcasting.
-bool is_elementwise(const onnx::NodeProto& node);
-
-// The output is the first input under another shape or name: nothing is computed or moved.
-bool is_view(const onnx::NodeProto& node, const onnx::TypeProto& input);
 
 }  // namespace doppler::program

@@ -16,7 +16,7 @@ struct ElementRow {
   bool is_float;
   bool is_weight;
 };
-// In the order of TensorProto.DataType.
+// The rows are in the order of TensorProto.DataType.
 constexpr std::array<ElementRow, 24> kElements = {{
     {"undefined", 0, false, false}, {"f32", 32, true, true},   {"u8", 8, false, true},
     {"i8", 8, false, true},         {"u16", 16, false, true},  {"i16", 16, false, true},
@@ -125,7 +125,7 @@ bool is_complete(const onnx::TypeProto& type) {
 }
 
 Index element_count(const Shape& dims, const std::string& what) {
-  // A zero first: [0, huge, huge] is empty, not too large.
+  // Zeros go first, for [0, huge, huge] is empty, not too large.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   Index count = 1;
   for (const Index size : dims) {
@@ -141,7 +141,7 @@ Index elements(const onnx::TypeProto& type) {
   if (!is_complete(type)) return 0;
   const std::optional<Shape> dims = dims_of(type);
   if (!dims || std::find(dims->begin(), dims->end(), kUnknown) != dims->end()) return 0;
-  // Saturating: what is too large is refused where it is made, by element_count.
+  // The count saturates; what is too large is refused where it is made, by element_count.
   if (std::find(dims->begin(), dims->end(), 0) != dims->end()) return 0;
   Index count = 1;
   for (const Index size : *dims) count = size > kMostElements / 16 / count ? kMostElements / 16 : count * size;

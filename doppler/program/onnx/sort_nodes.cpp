@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/reading.h"
 
 namespace doppler::program {
 namespace {
 
 void add_names_read(const onnx::NodeProto& node, const std::set<std::string>& inside, std::vector<std::string>& names);
 
-// What a body takes from outside. Recursion is as deep as the bodies nest, which protobuf's parser bounds.
+// Adds what a body takes from outside. Recursion is as deep as the bodies nest, which protobuf's parser bounds.
 void add_free_names(const onnx::GraphProto& body, std::set<std::string> inside, std::vector<std::string>& names) {
   for (const auto& input : body.input()) inside.insert(input.name());
   for (const auto& initializer : body.initializer()) inside.insert(initializer.name());

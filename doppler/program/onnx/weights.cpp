@@ -1,14 +1,16 @@
-#include "doppler/program/onnx/reader.h"
+#include "doppler/base/error.h"
+#include "doppler/program/onnx/reading.h"
 
 namespace doppler::program {
 namespace {
 
 struct Use {
   const onnx::NodeProto* node;
+  const Operator* rules;
   int slot;
 };
 
-// What is known of a name before anything is inferred.
+// This is what is known of names before anything is inferred.
 struct Uses {
   std::unordered_map<std::string, std::vector<Use>> of;  // by tensor
   std::unordered_set<std::string> produced;              // by a node
@@ -18,8 +20,9 @@ struct Uses {
 Uses collect_uses(const onnx::GraphProto& graph) {
   Uses uses;
   for (const onnx::NodeProto& node : graph.node()) {
+    const Operator& rules = operator_of(node);
     for (int slot = 0; slot < node.input_size(); ++slot)
-      if (!node.input(slot).empty()) uses.of[node.input(slot)].push_back({&node, slot});
+      if (!node.input(slot).empty()) uses.of[node.input(slot)].push_back({&node, &rules, slot});
     uses.produced.insert(node.output().begin(), node.output().end());
     const std::unordered_set<std::string> direct(node.input().begin(), node.input().end());
     for (const std::string& name : names_read(node))
@@ -29,51 +32,32 @@ Uses collect_uses(const onnx::GraphProto& graph) {
   return uses;
 }
 
-// A scale or bias: at most one dimension is larger than 1.
+// In a scale or bias at most one dimension is larger than 1.
 bool is_vector(const Shape& dims) {
   std::size_t large = 0;
   for (const Index size : dims) large += size != 1 ? 1 : 0;
   return large <= 1;
 }
 
-// The slots that take learned tensors. In products of two tensors and in arithmetic that depends on what is offered: a
-// matrix is a weight and a stack of matrices is data; a vector added to a computed tensor is a bias.
+// In products of two tensors and in arithmetic it depends on what is offered whether a tensor is a weight.
 bool is_weight_slot(const Use& use, const Shape& dims, const Uses& uses) {
-  static const std::map<std::string, std::set<int>, std::less<>> kSlots = {
-      {"Conv", {1, 2}},
-      {"ConvTranspose", {1, 2}},
-      {"ConvInteger", {1, 2, 3}},
-      {"QLinearConv", {1, 2, 3, 4, 5, 6, 7, 8}},
-      {"Gemm", {1, 2}},
-      {"MatMulInteger", {1, 2, 3}},
-      {"QLinearMatMul", {1, 2, 3, 4, 5, 6, 7}},
-      {"BatchNormalization", {1, 2, 3, 4}},
-      {"InstanceNormalization", {1, 2}},
-      {"LayerNormalization", {1, 2}},
-      {"GroupNormalization", {1, 2}},
-      {"RMSNormalization", {1}},
-      {"PRelu", {1}},
-      {"LSTM", {1, 2, 3, 7}},
-      {"GRU", {1, 2, 3}},
-      {"RNN", {1, 2, 3}},
-      {"QuantizeLinear", {1, 2}},
-      {"DequantizeLinear", {1, 2}},
-  };
-  static const std::set<std::string, std::less<>> kArithmetic = {"Add", "Sub", "Mul", "Div", "Pow"};
-  const std::string name = operator_name(*use.node);
-  if (name == "MatMul") return use.slot == 1 && dims.size() <= 2;
-  if (name == "Gather") return use.slot == 0 && dims.size() == 2;
-  if (kArithmetic.contains(name) && use.node->input_size() == 2)
-    return is_vector(dims) && uses.produced.contains(use.node->input(1 - use.slot));
-  const auto found = kSlots.find(name);
-  return found != kSlots.end() && found->second.contains(use.slot);
+  const WeightSlots& weights = use.rules->traits.weights;
+  if (!weights.contains(use.slot)) return false;
+  switch (weights.offer) {
+    case WeightSlots::Offer::anything:
+      return true;
+    case WeightSlots::Offer::at_most_matrix:
+      return dims.size() <= 2;
+    case WeightSlots::Offer::matrix:
+      return dims.size() == 2;
+    case WeightSlots::Offer::vector_beside_data:
+      return use.node->input_size() == 2 && is_vector(dims) && uses.produced.contains(use.node->input(1 - use.slot));
+  }
+  throw InternalError("weight slots: unknown offer; required one of WeightSlots::Offer");
 }
 
 bool passes_through(const Use& use) {
-  static const std::set<std::string, std::less<>> kThrough = {"Transpose",        "Reshape",        "Squeeze",
-                                                              "Unsqueeze",        "Identity",       "Cast",
-                                                              "DequantizeLinear", "QuantizeLinear", "Flatten"};
-  return use.slot == 0 && kThrough.contains(operator_name(*use.node)) && use.node->output_size() > 0;
+  return use.slot == 0 && use.rules->traits.passes_weights && use.node->output_size() > 0;
 }
 
 bool only_feeds_weight_slots(const std::string& input, const Shape& dims, const Uses& uses) {

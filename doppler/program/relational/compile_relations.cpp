@@ -9,6 +9,7 @@ class Compiler {
  public:
   Compiler(const Program& program, const Plan& plan) : p_(program), plan_(plan), names_(program.size()) {
     result_.relation_of.assign(program.size(), 0);
+    result_.join_of.assign(program.size(), 0);
   }
 
   Compiled run() {
@@ -31,7 +32,7 @@ class Compiler {
     return p_.node(id).as<Einsum>() != nullptr || p_.node(id).as<Formation>() != nullptr;
   }
 
-  // A stored tensor, cut by `box` with these names for its dimensions.
+  // Adds a stored tensor, cut by `box` with these names for its dimensions.
   TraId stored(ExprId id, const Box& box, const std::vector<std::string>& names) {
     std::vector<Column> columns;
     for (std::size_t i = 0; i < box.size(); ++i)
@@ -42,8 +43,9 @@ class Compiler {
                                   static_cast<double>(p_.node(id).bytes()) / static_cast<double>(product(box)));
   }
 
-  // The relation of an expression, with the cuts that differ undone and done anew, and columns named by the
-  // reader's labels.
+  // Returns the relation of an expression with columns named by the reader's labels, cut as the reader wants it. New
+  // cuts come before old ones are undone, so that between two cuts each site sends every other just what that one
+  // needs.
   TraId operand(ExprId id, const Box& wanted, const std::vector<std::string>& labels) {
     if (!relational(id)) return stored(id, wanted, labels);
     LogicalPlan& logical = result_.logical;
@@ -56,20 +58,22 @@ class Compiler {
       while (columns[i].name != name) ++i;
       return i;
     };
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (held[i] > 1 && held[i] != wanted[i]) relation = logical.concat(relation, column_of(names_[id][i]), i);
-    std::vector<std::string> names;
+    std::vector<std::string> names, present;
     std::vector<std::size_t> from;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (held[i] == 1 || held[i] != wanted[i]) continue;
+      if (held[i] == 1) continue;
       names.push_back(labels[i]);
       from.push_back(column_of(names_[id][i]));
     }
-    std::vector<std::string> present;
     for (const Column& column : logical.op(relation).columns) present.push_back(column.name);
     if (present != names) relation = logical.rekey(relation, names, from, std::vector<Index>(from.size(), 0));
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (wanted[i] > 1 && held[i] != wanted[i]) relation = logical.tile(relation, i, wanted[i], labels[i]);
+      if (held[i] == 1 && wanted[i] > 1) relation = logical.tile(relation, i, wanted[i], labels[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (held[i] == 1 || held[i] == wanted[i]) continue;
+      relation = logical.concat(relation, column_of(labels[i]), i);
+      if (wanted[i] > 1) relation = logical.tile(relation, i, wanted[i], labels[i]);
+    }
     return relation;
   }
 
@@ -98,6 +102,7 @@ class Compiler {
       blocks *= static_cast<double>(plan_[id][i]);
     }
     TraId relation = result_.logical.join(inputs, einsum, rank, static_cast<double>(node.bytes()) / blocks);
+    result_.join_of[id] = relation;
     if (einsum.aggregate) relation = result_.logical.aggregate(relation, group, *einsum.aggregate);
     for (std::size_t i = 0; i < rank; ++i)
       if (!joined[i] && plan_[id][i] > 1) relation = result_.logical.tile(relation, i, plan_[id][i], einsum.labels[i]);

@@ -38,6 +38,20 @@ Sites move(const LogicalOp& op, const Sites& from, bool everywhere_before, Distr
   return result;
 }
 
+// Sends tuples to the sites that need them; those that have one keep it.
+Sites multicast(const LogicalOp& op, const Sites& from, bool everywhere_before,
+                const std::map<Key, std::vector<char>>& needing, double& moved) {
+  Sites result = from;
+  for (std::size_t site = 0; site < from.size() && !everywhere_before; ++site)
+    for (const auto& [key, array] : from[site].tuples)
+      for (std::size_t target = 0; target < from.size(); ++target) {
+        if (target == site || needing.at(key)[target] == 0) continue;
+        moved += op.tuple_bytes;
+        result[target].tuples.emplace(key, array);
+      }
+  return result;
+}
+
 std::string describe(const LogicalOp& op, Distribution distribution) {
   if (distribution.everywhere) return "ALL";
   std::vector<std::string> names;
@@ -84,7 +98,11 @@ Execution execute(const LogicalPlan& logical, const PhysicalPlan& plan, const st
   std::vector<Sites> values;
   for (const PhysicalOp& op : plan.ops) {
     const LogicalOp& meaning = logical.op(op.logical);
-    if (op.kind != PhysicalOp::Kind::local) {
+    if (op.kind == PhysicalOp::Kind::multicast) {
+      const PhysicalOp& before = plan.ops[op.inputs[0]];
+      const auto needing = sites_needing(meaning, logical.op(op.reader), op.result, sites);
+      values.push_back(multicast(meaning, values[op.inputs[0]], before.result.everywhere, needing, execution.moved));
+    } else if (op.kind != PhysicalOp::Kind::local) {
       const PhysicalOp& before = plan.ops[op.inputs[0]];
       values.push_back(
           move(meaning, values[op.inputs[0]], !before.partial && before.result.everywhere, op.result, execution.moved));
@@ -96,6 +114,10 @@ Execution execute(const LogicalPlan& logical, const PhysicalPlan& plan, const st
         std::vector<Relation> inputs;
         for (const std::uint32_t input : op.inputs) inputs.push_back(values[input][site]);
         values.back().push_back(apply_operator(meaning, inputs));
+        if (meaning.kind == LogicalOp::Kind::join && !op.result.everywhere)
+          std::erase_if(values.back().back().tuples, [&](const auto& tuple) {
+            return site_of(meaning.columns, op.result.columns, tuple.first, sites) != site;
+          });
       }
     }
   }
@@ -115,23 +137,32 @@ std::string explain(const LogicalPlan& logical, const PhysicalPlan& plan) {
     text += fmt::format("  r{:<4} {}{}   {} × {}\n", id, to_string(op), references('r', op.inputs), op.tuples(),
                         bytes_text(op.tuple_bytes));
   }
-  text += fmt::format("\nphysical plan, {} between sites\n", bytes_text(plan.moved));
+  const bool timed = plan.seconds > 0;
+  text += fmt::format("\nphysical plan, {} between sites{}\n", bytes_text(plan.moved),
+                      timed ? ", " + format_seconds(plan.seconds) + " one after the other" : "");
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const PhysicalOp& op = plan.ops[i];
     const LogicalOp& meaning = logical.op(op.logical);
-    const std::string name = op.kind == PhysicalOp::Kind::broadcast ? "Broadcast"
-                             : op.kind == PhysicalOp::Kind::shuffle ? "Shuffle"
-                                                                    : physical_name(meaning);
+    const std::string name = op.kind == PhysicalOp::Kind::broadcast   ? "Broadcast"
+                             : op.kind == PhysicalOp::Kind::shuffle   ? "Shuffle"
+                             : op.kind == PhysicalOp::Kind::multicast ? "Multicast"
+                                                                      : physical_name(meaning);
     text += fmt::format("  p{:<4} r{:<4} {}{} -> {}{}\n", i, op.logical, name, references('p', op.inputs),
-                        op.partial ? "partial results" : describe(meaning, op.result),
+                        op.partial ? "partial results"
+                        : op.kind == PhysicalOp::Kind::multicast
+                            ? fmt::format("where r{} is {}", op.reader, describe(logical.op(op.reader), op.result))
+                            : describe(meaning, op.result),
                         op.moved > 0 ? "   moves " + bytes_text(op.moved) : "");
   }
-  text += "\nalternatives: bytes between sites for the relation and all below it\n";
+  text += fmt::format("\nalternatives: {}bytes between sites for the relation and all below it\n",
+                      timed ? "seconds and " : "");
   for (TraId id = 0; id < logical.size(); ++id) {
     if (plan.alternatives[id].empty()) continue;
     text += fmt::format("  r{} {}\n", id, to_string(logical.op(id)));
     for (const Alternative& alternative : plan.alternatives[id])
-      text += fmt::format("    {:>10}  {}\n", bytes_text(alternative.moved), alternative.text);
+      text +=
+          fmt::format("    {}{:>10}  {}\n", timed ? fmt::format("{:>9}  ", format_seconds(alternative.seconds)) : "",
+                      bytes_text(alternative.moved), alternative.text);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "doppler/program/relational/physical.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -28,14 +29,24 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // How a distribution of an operator's result is reached. Distributions are numbered: 0 … 2ⁿ-1 are sets of the
 // n key columns, 2ⁿ is "everywhere".
 struct Way {
-  double cost = kNever;              // of the operator and all below it
+  double cost = kNever;              // of the operator and all below it: bytes, or seconds where there are Speeds
   std::vector<std::uint32_t> wants;  // distribution per input
   bool two_phase = false;
+  double moved = 0;  // bytes, of the operator and all below it
+};
+
+// A distribution that movement reaches, from the one that is computed.
+struct Reached {
+  double cost = kNever;
+  std::uint32_t from = 0;
+  double moved = 0;
 };
 
 class Optimiser {
  public:
-  Optimiser(const LogicalPlan& plan, unsigned sites) : plan_(plan), sites_(sites), readers_(plan.size(), 0) {
+  // Without `speeds` bytes count, with them seconds.
+  Optimiser(const LogicalPlan& plan, unsigned sites, const Speeds* speeds)
+      : plan_(plan), sites_(sites), speeds_(speeds), readers_(plan.size(), 0) {
     for (TraId id = 0; id < plan.size(); ++id)
       for (const TraId input : plan.op(id).inputs) ++readers_[input];
   }
@@ -45,8 +56,8 @@ class Optimiser {
     for (TraId id = 0; id < plan_.size(); ++id) {
       const LogicalOp& op = plan_.op(id);
       if (op.columns.size() > kMostColumns)
-        throw InputError(fmt::format("explain: a relation with {} cut labels; required at most {}", op.columns.size(),
-                                     kMostColumns));
+        throw InputError(
+            fmt::format("relations: one with {} cut labels; required at most {}", op.columns.size(), kMostColumns));
       ways_.emplace_back(everywhere(id) + 1);
       consider(id, op);
       finish(id);
@@ -60,35 +71,69 @@ class Optimiser {
 
   std::uint32_t everywhere(TraId id) const { return Mask{1} << plan_.op(id).columns.size(); }
 
-  double move_cost(TraId id, std::uint32_t from, std::uint32_t to) const {
+  double moved_between(TraId id, std::uint32_t from, std::uint32_t to) const {
     return moved_bytes(plan_.op(id), distribution(id, from), distribution(id, to), sites_);
   }
+  // Returns what moving `bytes` of tuples of this relation costs.
+  double move_cost(const LogicalOp& op, double bytes) const {
+    if (speeds_ == nullptr || bytes == 0) return bytes;
+    const double messages = bytes / op.tuple_bytes, links = std::min(messages, static_cast<double>(sites_));
+    return (bytes / speeds_->link_bytes_per_second + speeds_->latency * messages) / links;
+  }
 
-  // The input's cheapest cost with its tuples brought to `want`.
-  double input_cost(TraId input, std::uint32_t want) const { return reach_[input][want].first; }
+  // Returns how many of `tuples` the busiest site has if the columns of `mask` spread them.
+  double busiest(const LogicalOp& op, Mask mask, double tuples) const {
+    double keys = 1;
+    for (std::size_t i = 0; i < op.columns.size(); ++i)
+      if (mask >> i & 1) keys *= static_cast<double>(op.columns[i].end - op.columns[i].begin);
+    return std::ceil(keys / sites_) * tuples / keys;
+  }
+  double join_cost(const LogicalOp& op, double tuples_on_a_site) const {
+    if (speeds_ == nullptr) return 0;
+    double bytes = op.tuple_bytes;
+    for (const TraId input : op.inputs) bytes += plan_.op(input).tuple_bytes;
+    return tuples_on_a_site * block_time(*speeds_, op.tuple_flops, static_cast<Bytes>(bytes));
+  }
+  // Folds `partials` tuples for each of `groups` results on a site; memory is what bounds it.
+  double fold_cost(const LogicalOp& op, double groups, double partials) const {
+    if (speeds_ == nullptr) return 0;
+    return groups * block_time(*speeds_, 0, static_cast<Bytes>((partials + 1) * op.tuple_bytes));
+  }
+
+  // Adds the input, with its tuples brought to `want` as cheaply as possible.
+  void add_input(Way& way, TraId input, std::uint32_t want) const {
+    const Reached& reached = reach_[input][want];
+    way.cost += reached.cost;
+    way.moved += reached.moved;
+    way.wants.push_back(want);
+  }
 
   void offer(TraId id, std::uint32_t distribution, Way way, const std::string& text) {
     if (!text.empty()) {
       auto& known = result_.alternatives[id];
       const auto same = std::find_if(known.begin(), known.end(), [&](const Alternative& a) { return a.text == text; });
       if (same == known.end())
-        known.push_back({text, way.cost});
-      else
-        same->moved = std::min(same->moved, way.cost);
+        known.push_back({text, way.moved, speeds_ != nullptr ? way.cost : 0});
+      else if (std::pair(speeds_ != nullptr ? way.cost : 0, way.moved) < std::pair(same->seconds, same->moved))
+        *same = {text, way.moved, speeds_ != nullptr ? way.cost : 0};
     }
     if (way.cost < ways_[id][distribution].cost) ways_[id][distribution] = std::move(way);
   }
 
-  // Bits of the columns of one relation as bits of another; none if one is missing or counts differently.
+  // Returns columns of one relation as bits of another; none if one is missing or counts differently, or if their ranks
+  // put them in another order, for then they give other sites.
   std::optional<Mask> translate(Mask mask, const LogicalOp& from, const LogicalOp& to) const {
     Mask result = 0;
-    for (std::size_t i = 0; i < from.columns.size(); ++i) {
+    std::uint32_t lowest = 0;
+    for (const std::size_t i : by_rank(from.columns)) {
       if (!(mask >> i & 1)) continue;
+      const Column& column = from.columns[i];
       std::size_t k = 0;
-      while (k < to.columns.size() && to.columns[k].name != from.columns[i].name) ++k;
-      if (k == to.columns.size() || to.columns[k].first != from.columns[i].first ||
-          to.columns[k].count != from.columns[i].count)
+      while (k < to.columns.size() && to.columns[k].name != column.name) ++k;
+      if (k == to.columns.size() || to.columns[k].first != column.first || to.columns[k].count != column.count)
         return std::nullopt;
+      if (to.columns[k].rank < lowest) return std::nullopt;
+      lowest = to.columns[k].rank;
       result |= Mask{1} << k;
     }
     return result;
@@ -104,7 +149,8 @@ class Optimiser {
   void consider(TraId id, const LogicalOp& op) {
     switch (op.kind) {
       case Kind::source:
-        for (Mask mask = 0; mask < everywhere(id); ++mask) offer(id, mask, {0, {}, false}, "");
+        for (Mask mask = 0; mask < everywhere(id); ++mask) offer(id, mask, {.cost = 0, .wants = {}}, "");
+        if (speeds_ != nullptr) offer(id, everywhere(id), {.cost = 0, .wants = {}}, "");
         return;
       case Kind::join:
         return consider_join(id, op);
@@ -115,8 +161,8 @@ class Optimiser {
     }
   }
 
-  // Bytes alone would put everything on one site. So joins and aggregations keep as many sites busy as any of
-  // their distributions can.
+  // Bytes alone would put everything on one site. So where they count, joins and aggregations keep as many sites busy
+  // as any of their distributions can.
   double busy_sites(const LogicalOp& op, Mask mask) const {
     double used = 1;
     for (std::size_t i = 0; i < op.columns.size(); ++i)
@@ -124,7 +170,7 @@ class Optimiser {
     return std::min(used, static_cast<double>(sites_));
   }
   bool spreads(const LogicalOp& op, Mask mask) const {
-    return busy_sites(op, mask) >= busy_sites(op, (Mask{1} << op.columns.size()) - 1);
+    return speeds_ != nullptr || busy_sites(op, mask) >= busy_sites(op, (Mask{1} << op.columns.size()) - 1);
   }
   // A join can be spread along the columns of whichever input is not broadcast.
   double most_busy_sites(const LogicalOp& join) const {
@@ -135,6 +181,7 @@ class Optimiser {
   }
 
   void consider_join(TraId id, const LogicalOp& op) {
+    if (speeds_ != nullptr) return consider_placed_join(id, op);
     const auto count = static_cast<std::uint32_t>(op.inputs.size());
     const double most = most_busy_sites(op);
     for (Mask spread = 0; spread < Mask{1} << count; ++spread)  // inputs that are broadcast
@@ -142,15 +189,17 @@ class Optimiser {
         if (busy_sites(op, mask) < most) continue;
         const bool all = spread + 1 == Mask{1} << count;
         if (all && op.tuples() > 1) break;  // every site would compute everything
-        Way way{0, {}, false};
+        Way way{.cost = 0, .wants = {}};
         std::vector<std::string> broadcast;
         for (std::uint32_t k = 0; k < count; ++k) {
           const TraId input = op.inputs[k];
           const bool is_spread = spread >> k & 1;
           const std::optional<Mask> want =
               is_spread ? std::optional(everywhere(input)) : translate(mask, op, plan_.op(input));
-          way.cost = want ? way.cost + input_cost(input, *want) : kNever;
-          way.wants.push_back(want.value_or(0));
+          if (want)
+            add_input(way, input, *want);
+          else
+            way.cost = kNever;
           if (is_spread) broadcast.push_back(fmt::format("input {}", k));
         }
         if (way.cost == kNever) continue;
@@ -160,27 +209,85 @@ class Optimiser {
       }
   }
 
+  // Partitions the join by any columns; tuples of its inputs go to the sites that need them, and to no others.
+  void consider_placed_join(TraId id, const LogicalOp& op) {
+    for (Mask mask = 0; mask < everywhere(id); ++mask) {
+      Way way{.cost = join_cost(op, busiest(op, mask, op.tuples())), .wants = {}};
+      std::vector<std::string> sent;
+      for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+        const TraId input = op.inputs[k];
+        const Needs needs = needs_of(plan_.op(input), op, mask);
+        std::uint32_t best = 0;
+        double least = kNever, bytes = 0;
+        for (std::uint32_t from = 0; from <= everywhere(input); ++from) {
+          const double moved = multicast_bytes(plan_.op(input), needs, distribution(input, from));
+          const double cost = reach_[input][from].cost + move_cost(plan_.op(input), moved);
+          if (cost < least) least = cost, best = from, bytes = moved;
+        }
+        add_input(way, input, best);
+        way.cost += move_cost(plan_.op(input), bytes);
+        way.moved += bytes;
+        if (bytes > 0) sent.push_back(fmt::format("input {}", k));
+      }
+      const std::string partition = fmt::format("partition on {}", column_list(op, mask));
+      offer(id, mask, std::move(way),
+            sent.empty() ? "co-" + partition : fmt::format("send {}, {}", fmt::join(sent, " and "), partition));
+    }
+  }
+
+  // Who needs the tuples of a join's input, if `mask` partitions the join.
+  struct Needs {
+    std::map<Key, std::vector<char>> sites;
+    double tuples = 0;  // as many as sites need them
+  };
+  Needs needs_of(const LogicalOp& input, const LogicalOp& join, Mask mask) const {
+    Needs needs{sites_needing(input, join, {false, mask}, sites_)};
+    for (const auto& [key, sites] : needs.sites)
+      needs.tuples += static_cast<double>(std::count(sites.begin(), sites.end(), 1));
+    return needs;
+  }
+  double multicast_bytes(const LogicalOp& input, const Needs& needs, Distribution from) const {
+    if (from.everywhere) return 0;
+    double there = 0;
+    for (const auto& [key, sites] : needs.sites) there += sites[site_of(input.columns, from.columns, key, sites_)];
+    return (needs.tuples - there) * input.tuple_bytes;
+  }
+
   void consider_aggregate(TraId id, const LogicalOp& op) {
     const TraId input = op.inputs[0];
     const LogicalOp& below = plan_.op(input);
-    offer(id, everywhere(id), {input_cost(input, everywhere(input)), {everywhere(input)}, false},
-          "aggregate everywhere");
+    const double groups = op.tuples(), partials = below.tuples() / groups;
+    if (speeds_ == nullptr) {
+      Way copies{.cost = 0, .wants = {}};
+      add_input(copies, input, everywhere(input));
+      offer(id, everywhere(id), std::move(copies), "aggregate everywhere");
+    }
     for (Mask mask = 0; mask < everywhere(id); ++mask) {
-      if (!spreads(op, mask)) continue;
-      const Mask want = translate(mask, op, below).value();
-      offer(id, mask, {input_cost(input, want), {want}, false},
-            "gather each group, aggregate once on " + column_list(op, mask));
+      const std::optional<Mask> want = translate(mask, op, below);
+      if (!want || !spreads(op, mask)) continue;
+      Way way{.cost = fold_cost(op, busiest(op, mask, groups), partials), .wants = {}};
+      add_input(way, input, *want);
+      offer(id, mask, std::move(way), "gather each group, aggregate once on " + column_list(op, mask));
     }
     for (Mask from = 0; from < everywhere(input); ++from)
       for (Mask to = 0; to < everywhere(id); ++to) {
         if (!spreads(op, to)) continue;
-        const double cost = input_cost(input, from) + partial_moves(id, op, input, from, to) * op.tuple_bytes;
-        offer(id, to, {cost, {from}, true}, "aggregate locally, shuffle, aggregate on " + column_list(op, to));
+        const Partials after = partial_results(op, input, from, to);
+        const double bytes = after.moves * op.tuple_bytes;
+        Way way{.cost = move_cost(op, bytes), .wants = {}, .two_phase = true, .moved = bytes};
+        if (after.count < below.tuples()) way.cost += fold_cost(op, after.on_a_site, below.tuples() / after.count);
+        way.cost += fold_cost(op, busiest(op, to, groups), after.count / groups);
+        add_input(way, input, from);
+        offer(id, to, std::move(way), "aggregate locally, shuffle, aggregate on " + column_list(op, to));
       }
   }
 
-  // Partial results that are not yet on the site of their group.
-  double partial_moves(TraId id, const LogicalOp& op, TraId input, Mask from, Mask to) const {
+  // What is left when every site has folded what it has of a group.
+  struct Partials {
+    double count = 0, on_a_site = 0;  // in all, and on the busiest site
+    double moves = 0;                 // those that are not yet on the site of their group
+  };
+  Partials partial_results(const LogicalOp& op, TraId input, Mask from, Mask to) const {
     const LogicalOp& below = plan_.op(input);
     std::vector<std::size_t> positions;
     for (std::size_t i = 0; i < op.columns.size(); ++i) {
@@ -193,24 +300,30 @@ class Optimiser {
       for (const std::size_t p : positions) group.push_back(key[p]);
       partials.emplace(site_of(below.columns, from, key, sites_), std::move(group));
     }
-    double moves = 0;
-    for (const auto& [site, group] : partials)
-      moves += site != site_of(plan_.op(id).columns, to, group, sites_) ? 1 : 0;
-    return moves;
+    Partials result{.count = static_cast<double>(partials.size())};
+    std::vector<double> on_site(sites_, 0);
+    for (const auto& [site, group] : partials) {
+      result.on_a_site = std::max(result.on_a_site, ++on_site[site]);
+      result.moves += site != site_of(op.columns, to, group, sites_) ? 1 : 0;
+    }
+    return result;
   }
 
   // Filter, transform, rekey, tile and concat keep tuples where they are. A concat needs each row in one
   // place.
   void consider_unary(TraId id, const LogicalOp& op) {
     const TraId input = op.inputs[0];
-    offer(id, everywhere(id), {input_cost(input, everywhere(input)), {everywhere(input)}, false}, "");
-    for (Mask from = 0; from < everywhere(input); ++from)
-      if (const std::optional<Mask> mask = carried(op, from))
-        offer(id, *mask, {input_cost(input, from), {from}, false}, "");
+    for (std::uint32_t from = 0; from <= everywhere(input); ++from) {
+      const bool copies = from == everywhere(input);
+      const std::optional<std::uint32_t> result = copies ? std::optional(everywhere(id)) : carried(op, from);
+      if (!result) continue;
+      Way way{.cost = 0, .wants = {}};
+      add_input(way, input, from);
+      offer(id, *result, std::move(way), "");
+    }
   }
 
-  // The distribution after a unary operator on tuples distributed by `from`; none if it cannot say by the new
-  // key.
+  // Returns the distribution after a unary operator on tuples distributed by `from`; none if the new key does not say.
   static std::optional<Mask> carried(const LogicalOp& op, Mask from) {
     if (op.kind == Kind::concat) {
       if (from >> op.column & 1) return std::nullopt;
@@ -221,11 +334,7 @@ class Optimiser {
     Mask mask = 0;
     for (std::size_t i = 0; i < op.from.size(); ++i)
       if (from >> op.from[i] & 1) mask |= Mask{1} << i;
-    // Offsets keep positions in the box; another order of columns changes the row-major position.
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < op.from.size(); ++i)
-      if (mask >> i & 1) order.push_back(op.from[i]);
-    return std::is_sorted(order.begin(), order.end()) ? std::optional(mask) : std::nullopt;
+    return mask;
   }
 
   // Fills in what movement can reach. A result with several readers is fixed at its cheapest.
@@ -239,17 +348,19 @@ class Optimiser {
     reach_.emplace_back();
     const bool fixed = readers_[id] != 1;
     for (std::uint32_t to = 0; to < ways.size(); ++to) {
-      std::pair<double, std::uint32_t> cheapest = {kNever, best};
+      Reached cheapest{.from = best};
       for (std::uint32_t from = 0; from < ways.size(); ++from) {
         if (ways[from].cost == kNever || (fixed && from != best)) continue;
-        const double cost = (fixed ? 0 : ways[from].cost) + move_cost(id, from, to);
-        if (cost < cheapest.first) cheapest = {cost, from};
+        const double bytes = moved_between(id, from, to);
+        const double cost = (fixed ? 0 : ways[from].cost) + move_cost(plan_.op(id), bytes);
+        if (cost < cheapest.cost) cheapest = {cost, from, (fixed ? 0 : ways[from].moved) + bytes};
       }
       reach_[id].push_back(cheapest);
     }
     auto& known = result_.alternatives[id];
-    std::stable_sort(known.begin(), known.end(),
-                     [](const Alternative& a, const Alternative& b) { return a.moved < b.moved; });
+    std::stable_sort(known.begin(), known.end(), [](const Alternative& a, const Alternative& b) {
+      return std::pair(a.seconds, a.moved) < std::pair(b.seconds, b.moved);
+    });
   }
 
   Distribution distribution(TraId id, std::uint32_t index) const {
@@ -262,33 +373,53 @@ class Optimiser {
     return static_cast<std::uint32_t>(result_.ops.size() - 1);
   }
 
-  // From the readers down: which distribution each operator computes; then bottom-up: the operators.
+  // Finds from the readers down which distribution each operator computes, then adds the operators from the sources up.
   void extract() {
     std::vector<std::uint32_t> computed(plan_.size());
     std::vector<std::uint32_t> wanted(plan_.size(), std::numeric_limits<std::uint32_t>::max());
     for (TraId id = plan_.size(); id-- > 0;) {
-      computed[id] = readers_[id] == 1 ? reach_[id][wanted[id]].second : best_[id];
+      computed[id] = readers_[id] == 1 ? reach_[id][wanted[id]].from : best_[id];
       const Way& way = ways_[id][computed[id]];
       for (std::size_t k = 0; k < plan_.op(id).inputs.size(); ++k) wanted[plan_.op(id).inputs[k]] = way.wants[k];
     }
     result_.result_of.resize(plan_.size());
+    if (speeds_ != nullptr) result_.seconds = total_seconds(computed);
     for (TraId id = 0; id < plan_.size(); ++id) {
       const LogicalOp& op = plan_.op(id);
       const Way& way = ways_[id][computed[id]];
       std::vector<std::uint32_t> inputs;
       for (std::size_t k = 0; k < op.inputs.size(); ++k)
-        inputs.push_back(moved_to(op.inputs[k], computed[op.inputs[k]], way.wants[k]));
+        inputs.push_back(
+            multicast(id, computed[id], k, way.wants[k], moved_to(op.inputs[k], computed[op.inputs[k]], way.wants[k])));
       result_.result_of[id] =
           way.two_phase ? add_two_phase(id, op, inputs[0], way.wants[0], computed[id])
                         : add({PhysicalOp::Kind::local, id, inputs, distribution(id, computed[id]), 0, false});
     }
   }
 
+  // A way's cost includes those below it, except results that several read, which are their own.
+  double total_seconds(const std::vector<std::uint32_t>& computed) const {
+    double seconds = 0;
+    for (TraId id = 0; id < plan_.size(); ++id)
+      if (readers_[id] != 1) seconds += ways_[id][computed[id]].cost;
+    return seconds;
+  }
+
   std::uint32_t add_two_phase(TraId id, const LogicalOp& op, std::uint32_t input, Mask from, Mask to) {
     const std::uint32_t partial = add({PhysicalOp::Kind::local, id, {input}, {}, 0, true});
-    const double moved = partial_moves(id, op, op.inputs[0], from, to) * op.tuple_bytes;
+    const double moved = partial_results(op, op.inputs[0], from, to).moves * op.tuple_bytes;
     const std::uint32_t shuffled = add({PhysicalOp::Kind::shuffle, id, {partial}, {false, to}, moved, false});
     return add({PhysicalOp::Kind::local, id, {shuffled}, {false, to}, 0, false});
+  }
+
+  // Sends what a join by `mask` needs of its input k, which is at `from`, to the sites that need it.
+  std::uint32_t multicast(TraId id, Mask mask, std::size_t k, std::uint32_t from, std::uint32_t input) {
+    const LogicalOp& op = plan_.op(id);
+    if (speeds_ == nullptr || op.kind != Kind::join) return input;
+    const LogicalOp& sent = plan_.op(op.inputs[k]);
+    const double bytes = multicast_bytes(sent, needs_of(sent, op, mask), distribution(op.inputs[k], from));
+    if (bytes == 0) return input;
+    return add({PhysicalOp::Kind::multicast, op.inputs[k], {input}, {false, mask}, bytes, false, id});
   }
 
   std::uint32_t moved_to(TraId id, std::uint32_t from, std::uint32_t to) {
@@ -297,14 +428,15 @@ class Optimiser {
     if (known != movements_.end()) return known->second;
     const auto kind = to == everywhere(id) ? PhysicalOp::Kind::broadcast : PhysicalOp::Kind::shuffle;
     return movements_[{id, to}] =
-               add({kind, id, {result_.result_of[id]}, distribution(id, to), move_cost(id, from, to), false});
+               add({kind, id, {result_.result_of[id]}, distribution(id, to), moved_between(id, from, to), false});
   }
 
   const LogicalPlan& plan_;
   unsigned sites_;
+  const Speeds* speeds_;
   std::vector<int> readers_;
-  std::vector<std::vector<Way>> ways_;                                // by operator and distribution
-  std::vector<std::vector<std::pair<double, std::uint32_t>>> reach_;  // cost, and from which distribution
+  std::vector<std::vector<Way>> ways_;       // by operator and distribution
+  std::vector<std::vector<Reached>> reach_;  // by operator and distribution
   std::vector<std::uint32_t> best_;
   std::map<std::pair<TraId, std::uint32_t>, std::uint32_t> movements_;  // made once however many want them
   PhysicalPlan result_;
@@ -314,12 +446,30 @@ class Optimiser {
 
 unsigned site_of(const std::vector<Column>& columns, std::uint32_t chosen, const Key& key, unsigned sites) {
   std::uint64_t position = 0;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
+  for (const std::size_t i : by_rank(columns)) {
     if (!(chosen >> i & 1)) continue;
     position =
         position * static_cast<std::uint64_t>(columns[i].count) + static_cast<std::uint64_t>(key[i] - columns[i].first);
   }
   return static_cast<unsigned>(position % sites);
+}
+
+std::map<Key, std::vector<char>> sites_needing(const LogicalOp& input, const LogicalOp& join, Distribution of_join,
+                                               unsigned sites) {
+  std::vector<std::size_t> positions;
+  for (const Column& column : input.columns) {
+    std::size_t i = 0;
+    while (join.columns[i].name != column.name) ++i;
+    positions.push_back(i);
+  }
+  std::map<Key, std::vector<char>> result;
+  for (const Key& key : keys_of(join)) {
+    Key own;
+    for (const std::size_t i : positions) own.push_back(key[i]);
+    std::vector<char>& needing = result.try_emplace(std::move(own), sites, 0).first->second;
+    needing[site_of(join.columns, of_join.columns, key, sites)] = 1;
+  }
+  return result;
 }
 
 double moved_bytes(const LogicalOp& op, Distribution from, Distribution to, unsigned sites) {
@@ -334,18 +484,26 @@ double moved_bytes(const LogicalOp& op, Distribution from, Distribution to, unsi
 
 PhysicalPlan optimise(const LogicalPlan& plan, unsigned sites) {
   DOPPLER_CHECK(sites >= 1, "found no sites");
-  return Optimiser(plan, sites).run();
+  return Optimiser(plan, sites, nullptr).run();
+}
+
+PhysicalPlan optimise(const LogicalPlan& plan, unsigned sites, const Speeds& speeds) {
+  DOPPLER_CHECK(sites >= 1, "found no sites");
+  return Optimiser(plan, sites, &speeds).run();
 }
 
 void simplify(const LogicalPlan& logical, PhysicalPlan& plan, unsigned sites) {
   std::vector<std::uint32_t> moved_to;  // by old operator
   std::vector<PhysicalOp> kept;
   plan.moved = 0;
+  const auto moves = [](const PhysicalOp& op) {
+    return op.kind == PhysicalOp::Kind::broadcast || op.kind == PhysicalOp::Kind::shuffle;
+  };
   for (PhysicalOp op : plan.ops) {
     for (std::uint32_t& input : op.inputs) input = moved_to[input];
-    if (op.kind != PhysicalOp::Kind::local) {
+    if (moves(op)) {
       const PhysicalOp& before = kept[op.inputs[0]];
-      if (before.kind != PhysicalOp::Kind::local && !kept[before.inputs[0]].partial) op.inputs = before.inputs;
+      if (moves(before) && !kept[before.inputs[0]].partial) op.inputs = before.inputs;
       const PhysicalOp& source = kept[op.inputs[0]];
       if (!source.partial) {
         if (source.result == op.result) {
@@ -358,7 +516,7 @@ void simplify(const LogicalPlan& logical, PhysicalPlan& plan, unsigned sites) {
     moved_to.push_back(static_cast<std::uint32_t>(kept.size()));
     kept.push_back(std::move(op));
   }
-  // Movements that nobody reads any more.
+  // Movements that nobody reads any more go.
   std::vector<char> read(kept.size(), 0);
   for (std::uint32_t& result : plan.result_of) read[result = moved_to[result]] = 1;
   for (const PhysicalOp& op : kept)

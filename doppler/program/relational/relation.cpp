@@ -1,6 +1,7 @@
 #include "doppler/program/relational/relation.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -128,7 +129,22 @@ Relation rekey(const LogicalOp& op, const Relation& input) {
   return result;
 }
 
+Flops kernel_flops(const Einsum& kernel, std::size_t rank) {
+  const auto points = static_cast<Flops>(product(kernel.sizes));
+  Flops results = 1;
+  for (std::size_t i = 0; i < rank && i < kernel.sizes.size(); ++i) results *= static_cast<Flops>(kernel.sizes[i]);
+  return kernel.join.flops() * points + (kernel.aggregate ? points - results : 0);
+}
+
 }  // namespace
+
+std::vector<std::size_t> by_rank(const std::vector<Column>& columns) {
+  std::vector<std::size_t> order(columns.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return columns[a].rank < columns[b].rank; });
+  return order;
+}
 
 double LogicalOp::tuples() const {
   double count = 1;
@@ -144,6 +160,7 @@ TraId LogicalPlan::add(LogicalOp op) {
 TraId LogicalPlan::source(std::string name, std::vector<Column> columns, double tuple_bytes) {
   LogicalOp op;
   op.columns = std::move(columns);
+  for (std::size_t i = 0; i < op.columns.size(); ++i) op.columns[i].rank = static_cast<std::uint32_t>(i);
   op.tuple_bytes = tuple_bytes;
   op.name = std::move(name);
   return add(std::move(op));
@@ -209,6 +226,20 @@ TraId LogicalPlan::concat(TraId input, std::size_t column, std::size_t dimension
   return copy(op, {input});
 }
 
+// The columns of the first input that is computed come first, in the order they have there: what is stored can be
+// stored in any order, what is computed has its sites already.
+void LogicalPlan::rank_columns(LogicalOp& join) const {
+  std::vector<TraId> inputs = join.inputs;
+  std::stable_partition(inputs.begin(), inputs.end(), [&](TraId id) { return ops_[id].kind != Kind::source; });
+  std::vector<std::string> order;
+  for (const TraId id : inputs) {
+    const std::vector<Column>& columns = ops_[id].columns;
+    for (const std::size_t i : by_rank(columns))
+      if (position(order, columns[i].name) == order.size()) order.push_back(columns[i].name);
+  }
+  for (Column& column : join.columns) column.rank = static_cast<std::uint32_t>(position(order, column.name));
+}
+
 TraId LogicalPlan::copy(const LogicalOp& original, std::vector<TraId> inputs) {
   LogicalOp op = original;
   op.inputs = std::move(inputs);
@@ -231,6 +262,8 @@ TraId LogicalPlan::copy(const LogicalOp& original, std::vector<TraId> inputs) {
             found->end = std::max(found->begin, std::min(found->end, column.end));
           }
         }
+      rank_columns(op);
+      op.tuple_flops = kernel_flops(op.kernel, op.rank) / std::max(1.0, op.tuples());
       break;
     case Kind::aggregate:
       for (Column& column : op.columns) column = input.columns[position(names_of(input.columns), column.name)];
@@ -238,8 +271,12 @@ TraId LogicalPlan::copy(const LogicalOp& original, std::vector<TraId> inputs) {
     case Kind::rekey:
       for (std::size_t i = 0; i < op.columns.size(); ++i) {
         const Column& from = input.columns[op.from[i]];
-        op.columns[i] = {op.columns[i].name, from.begin + op.offset[i], from.end + op.offset[i],
-                         from.first + op.offset[i], from.count};
+        op.columns[i] = {op.columns[i].name,
+                         from.begin + op.offset[i],
+                         from.end + op.offset[i],
+                         from.first + op.offset[i],
+                         from.count,
+                         from.rank};
       }
       break;
     case Kind::filter:
@@ -254,6 +291,8 @@ TraId LogicalPlan::copy(const LogicalOp& original, std::vector<TraId> inputs) {
     case Kind::tile:
       op.columns = input.columns;
       op.columns.push_back({op.name, 0, op.pieces});
+      for (const Column& column : input.columns)
+        op.columns.back().rank = std::max(op.columns.back().rank, column.rank + 1);
       op.tuple_bytes /= static_cast<double>(op.pieces);
       break;
     case Kind::concat: {

@@ -21,14 +21,18 @@ struct Relation {
 
 // A key column and the values it takes, [begin, end). Relations of a plan are dense: every combination
 // occurs. The values before any filter, `count` from `first`, decide on which site a tuple is, so that
-// filters move nothing.
+// filters move nothing. So do ranks, which columns keep wherever they go: another order of columns moves nothing.
 struct Column {
   std::string name;
   Index begin = 0, end = 1;
   Index first = begin, count = end - begin;
+  std::uint32_t rank = 0;  // the lower, the more a site depends on it
 
   bool operator==(const Column&) const = default;
 };
+
+// Returns the indices of the columns by their rank, lowest first.
+std::vector<std::size_t> by_rank(const std::vector<Column>& columns);
 
 using TraId = std::uint32_t;
 
@@ -47,6 +51,7 @@ struct LogicalOp {
   std::vector<TraId> inputs;
   std::vector<Column> columns;  // of the result
   double tuple_bytes = 0;       // of one array, on average
+  Flops tuple_flops = 0;        // join: of the kernel on one tuple, on average
 
   std::string name;                      // source
   Einsum kernel;                         // join: labels that an array has take their sizes from it
@@ -78,25 +83,27 @@ class LogicalPlan {
 
   TraId size() const { return static_cast<TraId>(ops_.size()); }
   const LogicalOp& op(TraId id) const { return ops_[id]; }
-  // The same operator on other inputs, with columns and sizes computed anew.
+  // Adds the same operator on other inputs, with columns and sizes computed anew.
   TraId copy(const LogicalOp& op, std::vector<TraId> inputs);
 
  private:
   TraId add(LogicalOp op);
+  void rank_columns(LogicalOp& join) const;
   std::vector<LogicalOp> ops_;
 };
 
-// One operator on given relations.
+// Applies one operator to given relations.
 Relation apply_operator(const LogicalOp& op, std::span<const Relation> inputs);
-// The value of every operator; sources by name. Throws InputError if one is missing.
+// Returns the value of every operator; sources go by name. Throws InputError if one is missing.
 std::vector<Relation> evaluate(const LogicalPlan& plan, const std::map<std::string, Relation>& sources);
 
-// Every einsum of a program, cut by `plan`, as joins and aggregations of relations. Inputs are stored cut as
+// A program's einsums, cut by a plan, as joins and aggregations of relations. Inputs are stored cut as
 // their reader wants; so are the results of expressions that are no einsum (fill, select, …), which end and
 // begin relations.
 struct Compiled {
   LogicalPlan logical;
   std::vector<TraId> relation_of;  // by expression; meaningful for einsums and formations
+  std::vector<TraId> join_of;      // by expression; meaningful for einsums
   struct Source {
     ExprId expr;
     Box box;  // per dimension
@@ -104,15 +111,15 @@ struct Compiled {
   std::map<std::string, Source> sources;
 };
 Compiled compile(const Program& program, const Plan& plan);
-// A dense array cut by a box; columns are the dimensions that are cut, with these names.
+// Cuts a dense array by a box; columns are the dimensions that are cut, with these names.
 Relation cut_relation(const Dense& dense, const Box& box, const std::vector<std::string>& names);
 
-// The rules of the algebra, each applied wherever it matches, until none does:
+// Applies the rules of the algebra wherever they match, until none does:
 // neighbouring transforms, filters and rekeys fuse; filters move below rekey, transform, aggregation and
-// join; linear transforms move below sums; a tile that undoes a concat, and the reverse, vanish. `root` is
+// join; linear transforms move below sums; a tile that undoes a concat, and the reverse, vanish. `roots` is
 // updated.
 LogicalPlan rewrite(const LogicalPlan& plan, std::vector<TraId>& roots);
-// The operators that no other reads.
+// Returns the operators that no other reads.
 std::vector<TraId> roots_of(const LogicalPlan& plan);
 
 std::string to_string(const LogicalOp& op);  // one line, without inputs

@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "doppler/program/onnx/constant.h"
 #include "doppler/program/onnx/infer.h"
 #include "doppler/program/onnx/op_cost.h"
 
@@ -32,6 +31,7 @@ struct ModelValue {
 // A node that runs. Views cost nothing and are not scheduled; their readers read through them.
 struct ModelOp {
   const onnx::NodeProto* node = nullptr;
+  const Operator* rules = nullptr;  // the row of the operator table
   std::string name;
   std::vector<ValueId> inputs, outputs;  // kNone where absent
   OpCost cost;
@@ -63,18 +63,18 @@ struct Reading {
   std::vector<std::string> warnings;
 };
 
-// Throws InputError on everything that is wrong with the file or with `dims`, which maps a symbolic dimension, or
-// "tensor:axis", to a size.
+// Reads a model. Throws InputError on everything that is wrong with the file or with `dims`, which maps a symbolic
+// dimension, or "tensor:axis", to a size.
 Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims);
 
-// Indices of `nodes`, producers first and otherwise in file order. `is_outer` tells names that are there before.
-// Throws InputError naming the node and tensor if a name is dangling, written twice, or part of a cycle.
+// Returns the indices of `nodes`, producers first and otherwise in file order. `is_outer` tells names that are there
+// before. Throws InputError naming the node and tensor if a name is dangling, written twice, or part of a cycle.
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 std::vector<int> sort_nodes(const std::string& where, const Nodes& nodes,
                             const std::function<bool(const std::string&)>& is_outer);
-// The names that a node reads, those that its bodies take from outside included.
+// Returns the names that a node reads, those that its bodies take from outside included.
 std::vector<std::string> names_read(const onnx::NodeProto& node);
-// Names of the graph inputs without initialiser that only ever feed weight slots.
+// Returns the names of the graph inputs without initialiser that only ever feed weight slots.
 std::set<std::string> weight_inputs(const onnx::GraphProto& graph);
 
 }  // namespace doppler::program

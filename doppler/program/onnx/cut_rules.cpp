@@ -1,41 +1,16 @@
-#include <algorithm>
-#include <map>
+#include "doppler/program/onnx/cut_rules.h"
 
-#include "doppler/program/onnx/lift.h"
+#include "doppler/program/onnx/fold_rules.h"
 
 namespace doppler::program {
 namespace {
 
 using Span = Stencil::Span;
 using Spans = std::vector<Span>;
-using MaybeRule = std::optional<StencilRule>;
-
-// An op with its shapes; rules read from it.
-struct Op {
-  const Reading& reading;
-  const ModelOp& op;
-  Shape out;  // of the output in question
-
-  const onnx::NodeProto& node() const { return *op.node; }
-  bool has(std::size_t slot) const { return slot < op.inputs.size() && op.inputs[slot] != kNone; }
-  const ModelValue& value(std::size_t slot) const { return reading.values[op.inputs[slot]]; }
-  Shape dims(std::size_t slot) const { return has(slot) ? dims_of(value(slot).type).value_or(Shape()) : Shape(); }
-  std::size_t axis(Index given, std::size_t rank) const {
-    return static_cast<std::size_t>(
-        std::clamp<Index>(given < 0 ? given + static_cast<Index>(rank) : given, 0, static_cast<Index>(rank)));
-  }
-  std::optional<std::vector<Index>> constant(std::size_t slot) const {
-    if (!has(slot) || !value(slot).constant) return std::nullopt;
-    std::vector<Index> result;
-    for (std::size_t i = 0; i < value(slot).constant->values.size(); ++i)
-      result.push_back(value(slot).constant->as_index(i));
-    return result;
-  }
-};
 
 Spans whole(const Shape& dims) { return Spans(dims.size()); }
 
-// Right-aligned with the output, as broadcasting goes; whole where the sizes differ.
+// Dimensions are right-aligned with the output's, as broadcasting goes, and read whole where the sizes differ.
 Spans broadcast_spans(const Shape& dims, const Shape& out) {
   Spans spans = whole(dims);
   if (dims.size() > out.size()) return spans;
@@ -45,7 +20,7 @@ Spans broadcast_spans(const Shape& dims, const Shape& out) {
   return spans;
 }
 
-// Dimension i with dimension i of the output, for the first `count`.
+// Dimension i goes with dimension i of the output, for the first `count`.
 Spans aligned_spans(const Shape& dims, const Shape& out, std::size_t count) {
   Spans spans = whole(dims);
   for (std::size_t i = 0; i < std::min({dims.size(), out.size(), count}); ++i)
@@ -53,35 +28,34 @@ Spans aligned_spans(const Shape& dims, const Shape& out, std::size_t count) {
   return spans;
 }
 
-StencilRule starting(const Op& op, Spans first) {
+StencilRule starting(const ShapedOp& op, Spans first) {
   StencilRule rule;
   rule.operands.push_back({op.op.inputs[0], std::move(first)});
   rule.most_pieces = op.out;
   return rule;
 }
 
-void add_operand(StencilRule& rule, const Op& op, std::size_t slot, Spans spans) {
+void add_operand(StencilRule& rule, const ShapedOp& op, std::size_t slot, Spans spans) {
   if (op.has(slot)) rule.operands.push_back({op.op.inputs[slot], std::move(spans)});
 }
 void never_cut(StencilRule& rule, std::size_t first, std::size_t last) {
   for (std::size_t i = first; i < std::min(last, rule.most_pieces.size()); ++i) rule.most_pieces[i] = 1;
 }
 
-MaybeRule elementwise(const Op& op) {
+// With `same_shape`, inputs of another shape than the output's are read whole.
+StencilRule aligned_with_output(const ShapedOp& op, bool same_shape) {
   StencilRule rule;
   rule.most_pieces = op.out;
-  const bool quantises = op.node().op_type().find("Quantize") != std::string::npos ||
-                         op.node().op_type().find("QLinear") != std::string::npos;
   for (std::size_t slot = 0; slot < op.op.inputs.size(); ++slot) {
     const Shape dims = op.dims(slot);
-    const bool same = dims == op.out || !quantises;
-    add_operand(rule, op, slot, same ? broadcast_spans(dims, op.out) : whole(dims));
+    add_operand(rule, op, slot, dims == op.out || !same_shape ? broadcast_spans(dims, op.out) : whole(dims));
   }
   return rule;
 }
 
-// Normalised over dimensions [axis, rank): rows are independent. Inputs of the same shape (a skip connection) go along.
-MaybeRule by_rows(const Op& op, Index axis) {
+// What is normalised over dimensions [axis, rank) has independent rows. Inputs of the same shape (a skip connection)
+// go along.
+StencilRule by_rows(const ShapedOp& op, Index axis) {
   const Shape dims = op.dims(0);
   const std::size_t rows = op.axis(axis, dims.size());
   StencilRule rule = starting(op, aligned_spans(dims, op.out, rows));
@@ -91,29 +65,12 @@ MaybeRule by_rows(const Op& op, Index axis) {
   return rule;
 }
 
-MaybeRule softmax(const Op& op) {
-  constexpr int kLastByDefault = 13;
-  return by_rows(op, int_attribute(op.node(), "axis", op.op.opset < kLastByDefault ? 1 : -1));
-}
-
-// Per channel: dimension 1, which scale, bias and statistics have alone.
-MaybeRule by_channel(const Op& op, std::size_t independent) {
-  StencilRule rule = starting(op, aligned_spans(op.dims(0), op.out, independent));
-  never_cut(rule, independent, op.out.size());
-  for (std::size_t slot = 1; slot < op.op.inputs.size(); ++slot) {
-    const Shape dims = op.dims(slot);
-    const bool channels = independent > 1 && dims.size() == 1 && op.out.size() > 1 && dims[0] == op.out[1];
-    add_operand(rule, op, slot, channels ? Spans{Span::along(1)} : whole(dims));
-  }
-  return rule;
-}
-
 // No real window is longer; products with positions stay far from overflow.
 constexpr Index kLongestStep = Index{1} << 24;
 
-// Windows that slide over dimensions 2 and up: what output positions [b, e) see of the input. Whole dimensions where
-// the attributes are out of all proportion.
-void add_windows(Spans& spans, const Op& op, const std::vector<Index>& kernel) {
+// Adds what output positions [b, e) see of the input through windows that slide over dimensions 2 and up. Dimensions
+// are read whole where the attributes are out of all proportion.
+void add_windows(Spans& spans, const ShapedOp& op, const std::vector<Index>& kernel) {
   const Shape dims = op.dims(0);
   const std::size_t spatial = dims.size() - 2;
   const auto listed = [&](std::string_view name, Index otherwise) {
@@ -137,7 +94,7 @@ void add_windows(Spans& spans, const Op& op, const std::vector<Index>& kernel) {
   }
 }
 
-// The input channels that output channels [b, e) see; whole where groups do not line up with single channels.
+// Returns the input channels that output channels [b, e) see: all where groups do not line up with single channels.
 Span channels_seen(const Shape& weights, Index groups) {
   if (groups <= 1 || weights[0] < groups || weights[1] < 1) return {};
   const Index outputs = weights[0] / groups, inputs = weights[1];  // per group
@@ -145,7 +102,52 @@ Span channels_seen(const Shape& weights, Index groups) {
   return inputs == 1 ? Span{.axis = 1, .extent = 1, .divisor = outputs} : Span{};
 }
 
-MaybeRule conv(const Op& op, std::size_t weights, std::size_t bias) {
+// Without the given axes of the first input; no axes are all of them.
+StencilRule without_axes(const ShapedOp& op, const std::optional<std::vector<Index>>& axes) {
+  const Shape dims = op.dims(0);
+  std::vector<char> reduced(dims.size(), 0);
+  if (!axes || axes->empty()) reduced.assign(dims.size(), int_attribute(op.node(), "noop_with_empty_axes", 0) == 0);
+  for (const Index given : axes.value_or(std::vector<Index>()))
+    if (const std::size_t axis = op.axis(given, dims.size()); axis < dims.size()) reduced[axis] = 1;
+  const bool keeps = op.out.size() == dims.size();
+  Spans spans = whole(dims);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!reduced[i] && next < op.out.size()) spans[i] = Span::along(next);
+    if (!reduced[i] || keeps) ++next;
+  }
+  return starting(op, std::move(spans));
+}
+
+}  // namespace
+
+namespace cuts {
+
+MaybeRule elementwise(const ShapedOp& op) { return aligned_with_output(op, false); }
+
+MaybeRule quantised(const ShapedOp& op) { return aligned_with_output(op, true); }
+
+MaybeRule broadcast(const ShapedOp& op) { return starting(op, broadcast_spans(op.dims(0), op.out)); }
+
+MaybeRule rows(const ShapedOp& op) { return by_rows(op, int_attribute(op.node(), "axis", -1)); }
+
+MaybeRule softmax(const ShapedOp& op) {
+  constexpr int kLastByDefault = 13;
+  return by_rows(op, int_attribute(op.node(), "axis", op.op.opset < kLastByDefault ? 1 : -1));
+}
+
+MaybeRule by_channel(const ShapedOp& op, std::size_t independent) {
+  StencilRule rule = starting(op, aligned_spans(op.dims(0), op.out, independent));
+  never_cut(rule, independent, op.out.size());
+  for (std::size_t slot = 1; slot < op.op.inputs.size(); ++slot) {
+    const Shape dims = op.dims(slot);
+    const bool channels = independent > 1 && dims.size() == 1 && op.out.size() > 1 && dims[0] == op.out[1];
+    add_operand(rule, op, slot, channels ? Spans{Span::along(1)} : whole(dims));
+  }
+  return rule;
+}
+
+MaybeRule convolution(const ShapedOp& op, std::size_t weights, std::size_t bias) {
   const Shape dims = op.dims(0), kernel = op.dims(weights);
   if (dims.size() < 3 || kernel.size() != dims.size() || op.out.size() != dims.size()) return std::nullopt;
   Spans spans = whole(dims);
@@ -161,7 +163,7 @@ MaybeRule conv(const Op& op, std::size_t weights, std::size_t bias) {
   return rule;
 }
 
-MaybeRule conv_transpose(const Op& op) {
+MaybeRule conv_transpose(const ShapedOp& op) {
   const Shape dims = op.dims(0), weights = op.dims(1);
   if (dims.size() < 3 || op.out.size() != dims.size() || weights.size() != dims.size()) return std::nullopt;
   Spans spans = whole(dims), other = whole(weights);
@@ -175,7 +177,7 @@ MaybeRule conv_transpose(const Op& op) {
   return rule;
 }
 
-MaybeRule pool(const Op& op) {
+MaybeRule pool(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   const std::vector<Index> kernel = ints_attribute(op.node(), "kernel_shape").value_or(std::vector<Index>());
   if (dims.size() < 3 || op.out.size() != dims.size() || kernel.size() + 2 != dims.size()) return std::nullopt;
@@ -184,14 +186,13 @@ MaybeRule pool(const Op& op) {
   return starting(op, std::move(spans));
 }
 
-MaybeRule global_pool(const Op& op) {
+MaybeRule global_pool(const ShapedOp& op) {
   StencilRule rule = starting(op, aligned_spans(op.dims(0), op.out, 2));
   never_cut(rule, 2, op.out.size());
   return rule;
 }
 
-// a[…, m, k] · b[…, k, n] for products that are no einsum: quantised ones, and stacks that broadcast.
-MaybeRule matrix_product(const Op& op, std::size_t second) {
+MaybeRule matrix_product(const ShapedOp& op, std::size_t second) {
   const Shape a = op.dims(0), b = op.dims(second);
   if (a.size() < 2 || b.size() < 2) return std::nullopt;
   Spans left = broadcast_spans(a, op.out), right = broadcast_spans(b, op.out);
@@ -205,28 +206,18 @@ MaybeRule matrix_product(const Op& op, std::size_t second) {
   return rule;
 }
 
-MaybeRule reduce(const Op& op) {
-  const Shape dims = op.dims(0);
-  const bool arg = op.node().op_type().starts_with("Arg");
-  std::vector<char> reduced(dims.size(), 0);
-  std::optional<std::vector<Index>> axes =
-      arg ? std::optional(std::vector<Index>{int_attribute(op.node(), "axis", 0)}) : ints_attribute(op.node(), "axes");
+MaybeRule reduction(const ShapedOp& op) {
+  std::optional<std::vector<Index>> axes = ints_attribute(op.node(), "axes");
   if (!axes && op.has(1)) axes = op.constant(1);
   if (!axes && op.has(1)) return std::nullopt;
-  if (!axes || axes->empty()) reduced.assign(dims.size(), int_attribute(op.node(), "noop_with_empty_axes", 0) == 0);
-  for (const Index given : axes.value_or(std::vector<Index>()))
-    if (const std::size_t axis = op.axis(given, dims.size()); axis < dims.size()) reduced[axis] = 1;
-  const bool keeps = op.out.size() == dims.size();
-  Spans spans = whole(dims);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (!reduced[i] && next < op.out.size()) spans[i] = Span::along(next);
-    if (!reduced[i] || keeps) ++next;
-  }
-  return starting(op, std::move(spans));
+  return without_axes(op, axes);
 }
 
-MaybeRule transpose(const Op& op) {
+MaybeRule position(const ShapedOp& op) {
+  return without_axes(op, std::vector<Index>{int_attribute(op.node(), "axis", 0)});
+}
+
+MaybeRule transpose(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   std::vector<Index> order = ints_attribute(op.node(), "perm").value_or(std::vector<Index>());
   if (order.empty())
@@ -240,7 +231,7 @@ MaybeRule transpose(const Op& op) {
   return starting(op, std::move(spans));
 }
 
-MaybeRule slice(const Op& op) {
+MaybeRule slice(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   std::vector<const Constant*> arguments(op.op.inputs.size(), nullptr);
   for (std::size_t slot = 1; slot < arguments.size(); ++slot) {
@@ -258,7 +249,7 @@ MaybeRule slice(const Op& op) {
   return starting(op, std::move(spans));
 }
 
-MaybeRule concat(const Op& op) {
+MaybeRule concat(const ShapedOp& op) {
   StencilRule rule;
   rule.most_pieces = op.out;
   const std::size_t axis = op.axis(int_attribute(op.node(), "axis", 1), op.out.size());
@@ -275,12 +266,12 @@ MaybeRule concat(const Op& op) {
   return rule;
 }
 
-MaybeRule split(const Op& op, std::size_t output) {
+MaybeRule split(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   const std::size_t axis = op.axis(int_attribute(op.node(), "axis", 0), dims.size());
   if (axis >= dims.size() || op.out.size() != dims.size()) return std::nullopt;
   Index begin = 0;
-  for (std::size_t i = 0; i < output; ++i)
+  for (std::size_t i = 0; i < op.output; ++i)
     if (const ValueId id = op.op.outputs[i]; id != kNone)
       begin += dims_of(op.reading.values[id].type).value_or(Shape(dims.size(), 0))[axis];
   Spans spans = aligned_spans(dims, op.out, dims.size());
@@ -288,7 +279,7 @@ MaybeRule split(const Op& op, std::size_t output) {
   return starting(op, std::move(spans));
 }
 
-MaybeRule pad(const Op& op) {
+MaybeRule pad(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   std::optional<std::vector<Index>> pads = ints_attribute(op.node(), "pads");
   if (!pads) pads = op.constant(1);
@@ -301,7 +292,7 @@ MaybeRule pad(const Op& op) {
   return starting(op, std::move(spans));
 }
 
-MaybeRule gather(const Op& op) {
+MaybeRule gather(const ShapedOp& op) {
   const Shape data = op.dims(0), indices = op.dims(1);
   const std::size_t axis = op.axis(int_attribute(op.node(), "axis", 0), data.size());
   if (axis >= data.size() || op.out.size() != data.size() + indices.size() - 1) return std::nullopt;
@@ -316,7 +307,7 @@ MaybeRule gather(const Op& op) {
 }
 
 // Interpolation looks one or two elements to either side.
-MaybeRule resize(const Op& op) {
+MaybeRule resize(const ShapedOp& op) {
   const Shape dims = op.dims(0);
   if (dims.size() != op.out.size()) return std::nullopt;
   const Index reach = string_attribute(op.node(), "mode", "nearest") == "cubic" ? 2 : 1;
@@ -333,72 +324,20 @@ MaybeRule resize(const Op& op) {
   return starting(op, std::move(spans));
 }
 
-using Rule = MaybeRule (*)(const Op& op);
+}  // namespace cuts
 
-const std::map<std::string, Rule, std::less<>>& rules() {
-  constexpr std::size_t kAll = 99;
-  constexpr Rule kRows = [](const Op& op) { return by_rows(op, int_attribute(op.node(), "axis", -1)); };
-  static const std::map<std::string, Rule, std::less<>> kRules = {
-      {"Conv", [](const Op& op) { return conv(op, 1, 2); }},
-      {"ConvInteger", [](const Op& op) { return conv(op, 1, kAll); }},
-      {"com.microsoft.FusedConv", [](const Op& op) { return conv(op, 1, 2); }},
-      {"QLinearConv", [](const Op& op) { return conv(op, 3, 8); }},
-      {"ConvTranspose", conv_transpose},
-      {"MaxPool", pool},
-      {"AveragePool", pool},
-      {"LpPool", pool},
-      {"GlobalAveragePool", global_pool},
-      {"GlobalMaxPool", global_pool},
-      {"GlobalLpPool", global_pool},
-      {"MatMul", [](const Op& op) { return matrix_product(op, 1); }},
-      {"MatMulInteger", [](const Op& op) { return matrix_product(op, 1); }},
-      {"QLinearMatMul", [](const Op& op) { return matrix_product(op, 3); }},
-      {"Softmax", softmax},
-      {"LogSoftmax", softmax},
-      {"Hardmax", softmax},
-      {"LayerNormalization", kRows},
-      {"RMSNormalization", kRows},
-      {"com.microsoft.SkipLayerNormalization", kRows},
-      {"com.microsoft.LayerNormalization", kRows},
-      {"com.microsoft.SimplifiedLayerNormalization", kRows},
-      {"com.microsoft.SkipSimplifiedLayerNormalization", kRows},
-      {"BatchNormalization", [](const Op& op) { return by_channel(op, kAll); }},
-      {"InstanceNormalization", [](const Op& op) { return by_channel(op, 2); }},
-      {"GroupNormalization", [](const Op& op) { return by_channel(op, 1); }},
-      {"Transpose", transpose},
-      {"Slice", slice},
-      {"Concat", concat},
-      {"Pad", pad},
-      {"Gather", gather},
-      {"Resize", resize},
-      {"Upsample", resize},
-      {"Expand", [](const Op& op) -> MaybeRule { return starting(op, broadcast_spans(op.dims(0), op.out)); }},
-      {"ReduceSum", reduce},
-      {"ReduceMean", reduce},
-      {"ReduceMax", reduce},
-      {"ReduceMin", reduce},
-      {"ReduceProd", reduce},
-      {"ReduceL1", reduce},
-      {"ReduceL2", reduce},
-      {"ReduceSumSquare", reduce},
-      {"ReduceLogSum", reduce},
-      {"ReduceLogSumExp", reduce},
-      {"ArgMax", reduce},
-      {"ArgMin", reduce},
-  };
-  return kRules;
+std::optional<std::vector<Index>> ShapedOp::constant(std::size_t slot) const {
+  if (!has(slot) || !value(slot).constant) return std::nullopt;
+  std::vector<Index> result;
+  for (std::size_t i = 0; i < value(slot).constant->values.size(); ++i)
+    result.push_back(value(slot).constant->as_index(i));
+  return result;
 }
-
-}  // namespace
 
 std::optional<StencilRule> stencil_rule(const Reading& reading, const ModelOp& op, std::size_t output) {
   if (op.whole || op.inputs.empty() || op.inputs[0] == kNone || op.outputs[output] == kNone) return std::nullopt;
-  const Op shaped{reading, op, dims_of(reading.values[op.outputs[output]].type).value_or(Shape())};
-  const std::string name = operator_name(*op.node);
-  if (name == "Split") return split(shaped, output);
-  if (output > 0) return std::nullopt;
-  if (const auto rule = rules().find(name); rule != rules().end()) return rule->second(shaped);
-  return is_elementwise(*op.node) || name == "Cast" ? elementwise(shaped) : std::nullopt;
+  if (op.rules->cut == nullptr || (output > 0 && !op.rules->traits.each_output)) return std::nullopt;
+  return op.rules->cut({reading, op, output, dims_of(reading.values[op.outputs[output]].type).value_or(Shape())});
 }
 
 StencilRule reshape_rule(ValueId value, const Shape& from, const Shape& to) {

@@ -1,4 +1,4 @@
-#include "doppler/program/onnx/walk.h"
+#include "doppler/program/onnx/model_reader.h"
 
 #include <algorithm>
 
@@ -11,16 +11,10 @@ namespace {
 
 using onnx::TypeProto;
 
-// The newest operator set whose changes we have read; libonnx 1.12 ends at 17, infer.cpp bridges the rest.
+// This is the newest operator set whose changes we have read; libonnx 1.12 ends at 17, infer.cpp bridges the rest.
 constexpr int kNewestOpset = 25;
 // Functions that call functions multiply; no real model comes near.
 constexpr std::size_t kMostNodes = 1'000'000;
-
-bool is_random(const onnx::NodeProto& node) {
-  static const std::set<std::string, std::less<>> kRandom = {"RandomNormal",      "RandomUniform", "RandomNormalLike",
-                                                             "RandomUniformLike", "Multinomial",   "Bernoulli"};
-  return kRandom.contains(operator_name(node));
-}
 
 // What was inferred stands; the file's own declaration fills the rest.
 void merge_declared(TypeProto& type, const TypeProto& declared) {
@@ -39,16 +33,17 @@ void merge_declared(TypeProto& type, const TypeProto& declared) {
 }
 
 // libonnx takes the target of a Reshape on trust; with another --dim than the exporter's it may not fit.
-void check_reshape(const std::string& where, const onnx::NodeProto& node, const NodeInputs& inputs,
-                   const Inferred& inferred) {
-  if (operator_name(node) != "Reshape" || inputs.types.empty() || inputs.types[0] == nullptr) return;
+void check_elements(const std::string& where, const Operator& op, const onnx::NodeProto& node, const NodeInputs& inputs,
+                    const Inferred& inferred) {
+  if (!op.traits.keeps_elements || inputs.types.empty() || inputs.types[0] == nullptr) return;
   const TypeProto &from = *inputs.types[0], &to = inferred.outputs[0];
   if (!is_tensor(from) || !is_tensor(to) || elements(from) == elements(to)) return;
   throw InputError(fmt::format("{}: {} turns shape {} into {}; required as many elements", where, describe(node),
                                to_string(dims_of(from).value_or(Shape())), to_string(dims_of(to).value_or(Shape()))));
 }
 
-// What --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has none.
+// Returns what --dim would have to name to make the type complete: symbols, or "tensor:axis" where a dimension has
+// none.
 std::vector<std::string> unknown_dims(const std::string& tensor, const TypeProto& type) {
   if (!dims_of(type)) return {tensor + ":0"};
   std::vector<std::string> keys;
@@ -74,7 +69,7 @@ int Scope::opset(const onnx::NodeProto& node) const {
   return found == opsets->end() ? 1 : found->second;
 }
 
-Walk::Walk(Reading& reading, const std::map<std::string, Index>& dims) : reading_(reading), dims_(dims) {
+ModelReader::ModelReader(Reading& reading, const std::map<std::string, Index>& dims) : reading_(reading), dims_(dims) {
   for (const onnx::FunctionProto& function : reading.model.functions()) {
     const std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
     functions_.emplace(domain.empty() ? function.name() : domain + "." + function.name(), &function);
@@ -84,7 +79,7 @@ Walk::Walk(Reading& reading, const std::map<std::string, Index>& dims) : reading
   }
 }
 
-void Walk::check_opsets() {
+void ModelReader::check_opsets() {
   for (const auto& opset : reading_.model.opset_import()) {
     const bool standard = opset.domain().empty() || opset.domain() == "ai.onnx";
     if (standard && (opset.version() < 1 || opset.version() > kNewestOpset))
@@ -94,7 +89,7 @@ void Walk::check_opsets() {
   }
 }
 
-void Walk::run() {
+void ModelReader::run() {
   check_opsets();
   const onnx::GraphProto& graph = reading_.model.graph();
   if (graph.node_size() == 0) throw InputError(fmt::format("{}: found no nodes; required some", reading_.where));
@@ -103,7 +98,7 @@ void Walk::run() {
   declare(graph, scope);
   bind_inputs(graph, scope);
   reading_.ops_of_node.resize(static_cast<std::size_t>(graph.node_size()));
-  walk_graph(graph, scope, true);
+  read_graph(graph, scope, true);
   for (const auto& output : graph.output()) {
     const std::optional<ValueId> id = scope.find(output.name());
     if (!id)
@@ -119,7 +114,7 @@ void Walk::run() {
   warn(fmt::format("no formula for operators {}; they cost the bytes that they read and write", names));
 }
 
-void Walk::declare(const onnx::GraphProto& graph, Scope& scope) const {
+void ModelReader::declare(const onnx::GraphProto& graph, Scope& scope) const {
   for (const auto& info : graph.value_info()) scope.declared[info.name()] = &info.type();
   for (const auto& info : graph.output()) {
     scope.declared.try_emplace(info.name(), &info.type());
@@ -129,7 +124,7 @@ void Walk::declare(const onnx::GraphProto& graph, Scope& scope) const {
     for (std::string& name : names_read(node)) scope.used.insert(std::move(name));
 }
 
-void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
+void ModelReader::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
   const std::set<std::string> weights = weight_inputs(graph);
   std::vector<std::string> missing;  // names for --dim
   std::string first;                 // input that lacks a size
@@ -157,7 +152,7 @@ void Walk::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
       fmt::format("{}: input '{}' has a dimension of unknown size; required{}", reading_.where, first, flags));
 }
 
-void Walk::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
+void ModelReader::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
   const auto bind = [&](const std::string& name, ModelValue value) {
     value.name = name;
     value.is_static = true;
@@ -184,25 +179,26 @@ void Walk::bind_initializers(const onnx::GraphProto& graph, Scope& scope) {
   }
 }
 
-void Walk::walk_graph(const onnx::GraphProto& graph, Scope& scope, bool main) {
+void ModelReader::read_graph(const onnx::GraphProto& graph, Scope& scope, bool main) {
   const auto known = [&](const std::string& name) { return scope.find(name).has_value(); };
   for (const int index : sort_nodes(reading_.where, graph.node(), known)) {
     const auto first = static_cast<std::uint32_t>(reading_.ops.size());
-    walk_node(graph.node(index), scope);
+    read_node(graph.node(index), scope);
     if (main)
       reading_.ops_of_node[static_cast<std::size_t>(index)] = {first, static_cast<std::uint32_t>(reading_.ops.size())};
   }
 }
 
-void Walk::walk_node(const onnx::NodeProto& node, Scope& scope) {
-  if (++nodes_walked_ > kMostNodes)
+void ModelReader::read_node(const onnx::NodeProto& node, Scope& scope) {
+  if (++nodes_read_ > kMostNodes)
     throw InputError(fmt::format("{}: more than {} nodes after functions are written out; required fewer",
                                  reading_.where, kMostNodes));
-  if (operator_name(node) == "Constant") return bind_constant(node, scope);
-  if (!walk_control_flow(node, scope) && !walk_function(node, scope)) walk_plain(node, scope);
+  const Operator& op = operator_of(node);
+  if (op.is == OperatorClass::constant) return bind_constant(node, scope);
+  if (!read_control_flow(op, node, scope) && !read_function(node, scope)) read_operator(op, node, scope);
 }
 
-void Walk::bind_constant(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::bind_constant(const onnx::NodeProto& node, Scope& scope) {
   if (node.output_size() != 1)
     throw InputError(
         fmt::format("{}: {} has {} outputs; required 1", reading_.where, describe(node), node.output_size()));
@@ -220,7 +216,7 @@ void Walk::bind_constant(const onnx::NodeProto& node, Scope& scope) {
   scope.values[node.output(0)] = add_value(std::move(value));
 }
 
-std::vector<ValueId> Walk::inputs_of(const onnx::NodeProto& node, const Scope& scope) const {
+std::vector<ValueId> ModelReader::inputs_of(const onnx::NodeProto& node, const Scope& scope) const {
   std::vector<ValueId> inputs;
   for (const std::string& name : node.input()) {
     const std::optional<ValueId> id = name.empty() ? kNone : scope.find(name);
@@ -232,7 +228,7 @@ std::vector<ValueId> Walk::inputs_of(const onnx::NodeProto& node, const Scope& s
   return inputs;
 }
 
-NodeInputs Walk::facts_of(const std::vector<ValueId>& inputs) const {
+NodeInputs ModelReader::facts_of(const std::vector<ValueId>& inputs) const {
   NodeInputs facts;
   for (const ValueId id : inputs) {
     const ModelValue* value = id == kNone ? nullptr : &reading_.values[id];
@@ -242,11 +238,11 @@ NodeInputs Walk::facts_of(const std::vector<ValueId>& inputs) const {
   return facts;
 }
 
-void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
+void ModelReader::read_operator(const Operator& op, const onnx::NodeProto& node, Scope& scope) {
   const std::vector<ValueId> inputs = inputs_of(node, scope);
   const NodeInputs facts = facts_of(inputs);
   if (node.output_size() == 1 && !facts.types.empty() && facts.types[0] != nullptr)
-    if (std::optional<Constant> shape = fold_shape(node, *facts.types[0])) {
+    if (std::optional<Constant> shape = fold_type(op, node, *facts.types[0])) {
       ModelValue value{.name = node.output(0), .type = tensor_type(shape->element, shape->dims), .is_static = true};
       value.constant = std::move(shape);
       scope.values[node.output(0)] = add_value(std::move(value));
@@ -254,27 +250,27 @@ void Walk::walk_plain(const onnx::NodeProto& node, Scope& scope) {
     }
   Inferred inferred;
   try {
-    inferred = infer_types(node, scope.opset(node), facts);
+    inferred = infer_types(op, node, scope.opset(node), facts);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
   }
   complete_types(node, inferred, inputs, scope);
-  check_reshape(reading_.where, node, facts, inferred);
-  const bool is_static = !inputs.empty() && !is_random(node) &&
+  check_elements(reading_.where, op, node, facts, inferred);
+  const bool is_static = !inputs.empty() && op.is != OperatorClass::random &&
                          std::all_of(inputs.begin(), inputs.end(),
                                      [&](ValueId id) { return id == kNone || reading_.values[id].is_static; });
-  if (is_static) return bind_static(node, inputs, inferred.outputs, scope);
+  if (is_static) return bind_static(op, node, inputs, inferred.outputs, scope);
   OpCost cost;
   try {
-    cost = cost_of(node, facts.types, inferred.outputs);
+    cost = cost_of(op, node, facts.types, inferred.outputs);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
   }
-  add_op(node, inputs, inferred.outputs, cost, scope);
+  add_op(op, node, inputs, inferred.outputs, cost, scope);
 }
 
-void Walk::bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
-                       const std::vector<TypeProto>& types, Scope& scope) {
+void ModelReader::bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+                              const std::vector<TypeProto>& types, Scope& scope) {
   const NodeInputs facts = facts_of(inputs);
   bool all_known = true;
   std::vector<std::uint32_t> parameters;
@@ -289,29 +285,27 @@ void Walk::bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& 
   std::sort(parameters.begin(), parameters.end());
   parameters.erase(std::unique(parameters.begin(), parameters.end()), parameters.end());
   std::optional<std::vector<Constant>> folded;
-  if (all_known) folded = fold(node, facts.values, types);
-  // Quantised and narrow weights stay as they are and are widened where they are used.
-  const bool narrow = node.op_type() == "DequantizeLinear" || node.op_type() == "Cast";
+  if (all_known) folded = fold(op, node, facts.values, types);
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     const auto at = static_cast<std::size_t>(i);
     ModelValue value{.name = node.output(i), .type = types[at], .is_static = true};
-    value.stored = narrow ? std::min(held, bytes_of(types[at])) : bytes_of(types[at]);
+    value.stored = op.traits.widens ? std::min(held, bytes_of(types[at])) : bytes_of(types[at]);
     value.parameters = parameters;
     if (folded) value.constant = std::move((*folded)[at]);
     scope.values[node.output(i)] = add_value(std::move(value));
   }
 }
 
-void Walk::add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, const std::vector<TypeProto>& types,
-                  const OpCost& cost, Scope& scope) {
+void ModelReader::add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                         const std::vector<TypeProto>& types, const OpCost& cost, Scope& scope) {
   const auto id = static_cast<std::uint32_t>(reading_.ops.size());
-  ModelOp op{.node = &node, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
+  ModelOp op{.node = &node, .rules = &rules, .name = {}, .inputs = std::move(inputs), .outputs = {}, .cost = cost};
   op.opset = scope.opset(node);
   op.name = scope.prefix + (!node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0));
   if (op.name.empty()) op.name = fmt::format("{}_{}", node.op_type(), id);
   op.view = node.output_size() > 0 && !node.output(0).empty() && !op.inputs.empty() && op.inputs[0] != kNone &&
-            is_view(node, reading_.values[op.inputs[0]].type) && !reading_.values[op.inputs[0]].is_static;
+            is_view(rules, node, reading_.values[op.inputs[0]].type) && !reading_.values[op.inputs[0]].is_static;
   if (!cost.known) ++unknown_operators_[operator_name(node)];
   if (op.view) op.cost = {};
   for (int i = 0; i < node.output_size(); ++i) {
@@ -326,24 +320,24 @@ void Walk::add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, cons
   reading_.ops.push_back(std::move(op));
 }
 
-ValueId Walk::add_value(ModelValue value) {
+ValueId ModelReader::add_value(ModelValue value) {
   reading_.values.push_back(std::move(value));
   return static_cast<ValueId>(reading_.values.size() - 1);
 }
 
-std::uint32_t Walk::add_parameter(std::string name, const TypeProto& type) {
+std::uint32_t ModelReader::add_parameter(std::string name, const TypeProto& type) {
   reading_.parameters.push_back({std::move(name), elements(type), bytes_of(type)});
   return static_cast<std::uint32_t>(reading_.parameters.size() - 1);
 }
 
-std::optional<Index> Walk::given(const std::string& key) {
+std::optional<Index> ModelReader::given(const std::string& key) {
   const auto found = dims_.find(key);
   if (found == dims_.end()) return std::nullopt;
   dims_used_.insert(key);
   return found->second;
 }
 
-void Walk::apply_dims(const std::string& name, TypeProto& type) {
+void ModelReader::apply_dims(const std::string& name, TypeProto& type) {
   if (!is_tensor(type) && type.value_case() != TypeProto::VALUE_NOT_SET) return;
   if (!dims_of(type)) {  // the rank is what was given
     Shape dims;
@@ -361,8 +355,8 @@ void Walk::apply_dims(const std::string& name, TypeProto& type) {
   }
 }
 
-void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
-                          const Scope& scope) {
+void ModelReader::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
+                                 const Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
     TypeProto& type = inferred.outputs[static_cast<std::size_t>(i)];
@@ -388,8 +382,8 @@ void Walk::complete_types(const onnx::NodeProto& node, Inferred& inferred, const
   }
 }
 
-void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const TypeProto& type,
-                          const TypeProto* declared, const std::string& complaint) const {
+void ModelReader::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const TypeProto& type,
+                                 const TypeProto* declared, const std::string& complaint) const {
   const std::optional<Shape> dims = dims_of(type);
   if (!dims && !complaint.empty())
     throw InputError(
@@ -407,7 +401,7 @@ void Walk::refuse_unknown(const onnx::NodeProto& node, const std::string& tensor
                                reading_.where, axis, tensor, describe(node), key));
 }
 
-void Walk::refuse_unused_dims() const {
+void ModelReader::refuse_unused_dims() const {
   for (const auto& [key, size] : dims_) {
     if (dims_used_.contains(key)) continue;
     std::set<std::string> symbols;
@@ -433,7 +427,7 @@ Reading read_model(const std::string& where, std::string_view content, const std
   if (!reading.model.ParseFromArray(content.data(), static_cast<int>(content.size())))
     throw InputError(fmt::format("{}: truncated or damaged protobuf; required an ONNX model", where));
   if (!reading.model.has_graph()) throw InputError(fmt::format("{}: found no graph; required an ONNX model", where));
-  Walk(reading, dims).run();
+  ModelReader(reading, dims).run();
   return reading;
 }
 

@@ -1,9 +1,10 @@
-#include "doppler/program/onnx/lift.h"
+#include "doppler/program/onnx/model_to_program.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "doppler/program/onnx/cut_rules.h"
 #include "doppler/program/onnx/equation.h"
 
 namespace doppler::program {
@@ -38,9 +39,9 @@ bool computes_in_einsums(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
 
-class Lifting {
+class ModelToProgram {
  public:
-  Lifting(const Reading& reading, Program& program)
+  ModelToProgram(const Reading& reading, Program& program)
       : reading_(reading), p_(program), exprs_(reading.values.size()), read_(reading.values.size(), 0) {
     for (const ModelOp& op : reading.ops)
       for (const ValueId id : op.inputs)
@@ -50,9 +51,9 @@ class Lifting {
   void run() {
     for (const ModelOp& op : reading_.ops) {
       if (op.view)
-        lift_view(op);
-      else if (!op.outputs.empty() && !lift_product(op))
-        lift_stencils(op);
+        add_view(op);
+      else if (!op.outputs.empty() && !add_product(op))
+        add_stencils(op);
     }
   }
 
@@ -69,7 +70,7 @@ class Lifting {
     if (known) return *known;
     const ModelValue& value = reading_.values[id];
     DType dtype = dtype_of(element_of(value.type));
-    // Weights that are held narrower than they are used: what counts is what is held.
+    // Weights may be held narrower than they are used; what counts is what is held.
     const Index count = std::max<Index>(1, elements(value.type));
     if (value.is_static && value.stored < size_of(dtype) * static_cast<Bytes>(count))
       dtype = value.stored <= static_cast<Bytes>(count) ? DType::i8 : DType::i16;
@@ -83,7 +84,7 @@ class Lifting {
       inputs.push_back(expr(operand.value));
       stencil.operands.push_back(std::move(operand.spans));
     }
-    stencil.kind = kind_of(*op.node);
+    stencil.kind = kind_of(*op.rules, *op.node);
     stencil.most_pieces = std::move(rule.most_pieces);
     for (Index& pieces : stencil.most_pieces) pieces = std::max<Index>(pieces, 1);
     stencil.read = rule.read;
@@ -93,22 +94,22 @@ class Lifting {
     return result;
   }
 
-  void lift_view(const ModelOp& op) {
+  void add_view(const ModelOp& op) {
     const ValueId from = op.inputs[0], to = op.outputs[0];
     add(op, reshape_rule(from, shape(from), shape(to)), to,
         {.kind = {}, .operands = {}, .most_pieces = {}, .view = true}, op.name);
   }
 
-  void lift_stencils(const ModelOp& op) {
+  void add_stencils(const ModelOp& op) {
     std::vector<ValueId> outputs;
     for (const ValueId id : op.outputs)
       if (id != kNone && (outputs.empty() || read_[id])) outputs.push_back(id);
     if (outputs.empty()) return;
-    const bool splits = operator_name(*op.node) == "Split";
-    std::optional<StencilRule> rule = outputs.size() == 1 || splits ? stencil_rule(reading_, op, 0) : std::nullopt;
-    if (!rule) return lift_whole(op, outputs);
+    const bool each = op.rules->traits.each_output;
+    std::optional<StencilRule> rule = outputs.size() == 1 || each ? stencil_rule(reading_, op, 0) : std::nullopt;
+    if (!rule) return add_whole(op, outputs);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-      if (op.outputs[i] == kNone || (i > 0 && !splits)) continue;
+      if (op.outputs[i] == kNone || (i > 0 && !each)) continue;
       rule = stencil_rule(reading_, op, i);
       if (rule)
         add(op, std::move(*rule), op.outputs[i],
@@ -117,8 +118,8 @@ class Lifting {
     }
   }
 
-  // One op for everything. Several outputs are one row of bytes, and each of them a view of its part.
-  void lift_whole(const ModelOp& op, const std::vector<ValueId>& outputs) {
+  // Adds one op for everything. Several outputs are one row of bytes, and each of them is a view of its part.
+  void add_whole(const ModelOp& op, const std::vector<ValueId>& outputs) {
     StencilRule rule;
     for (const ValueId id : op.inputs) {
       const auto same = [&](const StencilRule::Operand& other) { return other.value == id; };
@@ -126,7 +127,7 @@ class Lifting {
       rule.operands.push_back({id, std::vector<Stencil::Span>(shape(id).size())});
     }
     rule.read = op.cost.read;
-    Stencil stencil{.kind = kind_of(*op.node), .operands = {}, .most_pieces = {}, .flops = op.cost.flops};
+    Stencil stencil{.kind = kind_of(*op.rules, *op.node), .operands = {}, .most_pieces = {}, .flops = op.cost.flops};
     if (outputs.size() == 1) {
       rule.most_pieces.assign(shape(outputs[0]).size(), 1);
       add(op, std::move(rule), outputs[0], std::move(stencil), op.name);
@@ -154,12 +155,12 @@ class Lifting {
 
   Index bytes(ValueId id) const { return std::max<Index>(1, static_cast<Index>(bytes_of(reading_.values[id].type))); }
 
-  // Einsums for MatMul, Gemm and Einsum on floats of one type; false for what stays a stencil.
-  bool lift_product(const ModelOp& op) {
-    const std::string name = operator_name(*op.node);
-    if (name == "Einsum") return lift_einsum(op);
-    if (name != "MatMul" && name != "Gemm" && name != "com.microsoft.FusedMatMul") return false;
-    if (name == "com.microsoft.FusedMatMul" && find_attribute(*op.node, "transBatchA") != nullptr) return false;
+  // Adds einsums for matrix products and equations on floats of one type; returns false for what stays a stencil.
+  bool add_product(const ModelOp& op) {
+    const AsEinsum form = op.rules->traits.einsum;
+    if (form == AsEinsum::never) return false;
+    if (form == AsEinsum::equation) return add_einsum(op);
+    if (find_attribute(*op.node, "transBatchA") != nullptr) return false;
     if (op.inputs.size() < 2 || op.inputs[0] == kNone || op.inputs[1] == kNone) return false;
     const ValueId a = op.inputs[0], b = op.inputs[1], out = op.outputs[0];
     if (out == kNone || shape(a).empty() || shape(b).empty() || has_zero(a) || has_zero(b) || !same_floats({a, b, out}))
@@ -170,7 +171,7 @@ class Lifting {
     if (int_attribute(*op.node, "transA", 0) != 0) std::swap(in_a[in_a.size() - 1], in_a[in_a.size() - 2]);
     if (int_attribute(*op.node, "transB", 0) != 0) std::swap(in_b[in_b.size() - 1], in_b[in_b.size() - 2]);
     if (!output_labels(a, b, in_a, in_b, in_out)) return false;
-    const bool bias = name == "Gemm" && op.inputs.size() > 2 && op.inputs[2] != kNone;
+    const bool bias = form == AsEinsum::product_and_bias && op.inputs.size() > 2 && op.inputs[2] != kNone;
     const Expr product = p_.einsum({in_a, in_b}, in_out, {expr(a), expr(b)}, {.name = op.name});
     exprs_[out] = product;
     if (bias) add_bias(op, product);
@@ -198,7 +199,7 @@ class Lifting {
     return result;
   }
 
-  // False if a batch dimension is 1 on one side only: einsums do not broadcast.
+  // Returns false if a batch dimension is 1 on one side only: einsums do not broadcast.
   bool output_labels(ValueId a, ValueId b, const Labels& in_a, const Labels& in_b, Labels& out) const {
     const Shape left = shape(a), right = shape(b);
     const Labels& longer = in_a.size() >= in_b.size() ? in_a : in_b;
@@ -227,7 +228,7 @@ class Lifting {
         p_.stencil({product, expr(bias)}, out, product.dtype(), std::move(stencil), op.name + ".bias");
   }
 
-  bool lift_einsum(const ModelOp& op) {
+  bool add_einsum(const ModelOp& op) {
     if (op.outputs[0] == kNone || op.inputs.empty()) return false;
     std::vector<Shape> shapes;
     std::vector<ValueId> ids = op.inputs;
@@ -259,6 +260,6 @@ class Lifting {
 
 }  // namespace
 
-void lift(const Reading& reading, Program& program) { Lifting(reading, program).run(); }
+void model_to_program(const Reading& reading, Program& program) { ModelToProgram(reading, program).run(); }
 
 }  // namespace doppler::program

@@ -1,48 +1,49 @@
 #pragma once
 
-#include "doppler/program/onnx/reader.h"
+#include "doppler/program/onnx/reading.h"
 
 namespace doppler::program {
 
-// Names that a graph sees: its own, then those of the graph around it. Functions see nothing around them.
+// The names that a graph sees: its own, then those of the graph around it. Functions see nothing around them.
 struct Scope {
   const Scope* outer = nullptr;
   const std::map<std::string, int>* opsets = nullptr;
   std::unordered_map<std::string, ValueId> values = {};
-  std::unordered_map<std::string, const onnx::TypeProto*> declared = {};  // value_info and outputs
-  std::unordered_set<std::string> used = {};                              // read, or an output
-  std::string prefix = {};                                                // of the names of ops
+  std::unordered_map<std::string, const onnx::TypeProto*> declared = {};  // by value_info and outputs
+  std::unordered_set<std::string> used = {};                              // names that are read, and outputs
+  std::string prefix = {};                                                // comes before the names of ops
 
-  // Nothing if there is no such name; kNone for an absent argument of a function.
+  // Returns the value of that name, nothing if there is none, and kNone for an absent argument of a function.
   std::optional<ValueId> find(const std::string& name) const;
-  int opset(const onnx::NodeProto& node) const;  // of the node's domain; 1 if none is imported
+  // Returns the version of the node's domain, 1 if none is imported.
+  int opset(const onnx::NodeProto& node) const;
 };
 
-// Walks the graphs of a model, producers first, and fills a Reading.
-class Walk {
+// Reads the graphs of a model, producers first, and fills a Reading.
+class ModelReader {
  public:
-  Walk(Reading& reading, const std::map<std::string, Index>& dims);
+  ModelReader(Reading& reading, const std::map<std::string, Index>& dims);
   void run();
 
  private:
-  // walk.cpp
+  // These are in model_reader.cpp.
   void check_opsets();
   void bind_inputs(const onnx::GraphProto& graph, Scope& scope);
   void bind_initializers(const onnx::GraphProto& graph, Scope& scope);
   void declare(const onnx::GraphProto& graph, Scope& scope) const;
-  void walk_graph(const onnx::GraphProto& graph, Scope& scope, bool main);
-  void walk_node(const onnx::NodeProto& node, Scope& scope);
-  void walk_plain(const onnx::NodeProto& node, Scope& scope);
+  void read_graph(const onnx::GraphProto& graph, Scope& scope, bool main);
+  void read_node(const onnx::NodeProto& node, Scope& scope);
+  void read_operator(const Operator& op, const onnx::NodeProto& node, Scope& scope);
   void bind_constant(const onnx::NodeProto& node, Scope& scope);
-  void bind_static(const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+  void bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
                    const std::vector<onnx::TypeProto>& types, Scope& scope);
-  void add_op(const onnx::NodeProto& node, std::vector<ValueId> inputs, const std::vector<onnx::TypeProto>& types,
-              const OpCost& cost, Scope& scope);
+  void add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+              const std::vector<onnx::TypeProto>& types, const OpCost& cost, Scope& scope);
   std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Scope& scope) const;
   NodeInputs facts_of(const std::vector<ValueId>& inputs) const;
   ValueId add_value(ModelValue value);
   std::uint32_t add_parameter(std::string name, const onnx::TypeProto& type);
-  // Symbols and "tensor:axis" by --dim.
+  // Fills in sizes that --dim gives, for symbols and for "tensor:axis".
   void apply_dims(const std::string& name, onnx::TypeProto& type);
   void complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
                       const Scope& scope);
@@ -52,22 +53,22 @@ class Walk {
   void refuse_unused_dims() const;
   void warn(std::string text) { reading_.warnings.push_back(reading_.where + ": " + std::move(text)); }
 
-  // control_flow.cpp
+  // These are in control_flow.cpp.
   struct Body {
     OpCost cost;
     std::vector<ValueId> outputs;
-    std::vector<ValueId> reads;  // from outside, and its own parameters
+    std::vector<ValueId> reads;  // what it takes from outside, and its own parameters
   };
-  bool walk_control_flow(const onnx::NodeProto& node, Scope& scope);
+  bool read_control_flow(const Operator& op, const onnx::NodeProto& node, Scope& scope);
   Body collapse(const onnx::NodeProto& node, const onnx::GraphProto& graph,
                 const std::vector<onnx::TypeProto>& input_types, const Scope& scope);
-  void walk_if(const onnx::NodeProto& node, Scope& scope);
-  void walk_loop(const onnx::NodeProto& node, Scope& scope);
-  void walk_scan(const onnx::NodeProto& node, Scope& scope);
+  void read_if(const onnx::NodeProto& node, Scope& scope);
+  void read_loop(const onnx::NodeProto& node, Scope& scope);
+  void read_scan(const onnx::NodeProto& node, Scope& scope);
   void finish_control_flow(const onnx::NodeProto& node, std::vector<ValueId> inputs, const Body& body,
                            std::vector<onnx::TypeProto> types, Scope& scope);
   std::optional<Index> turns(const onnx::NodeProto& node, ValueId count);
-  bool walk_function(const onnx::NodeProto& node, Scope& scope);
+  bool read_function(const onnx::NodeProto& node, Scope& scope);
   void bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>& outputs, Scope& scope) const;
 
   Reading& reading_;
@@ -77,7 +78,7 @@ class Walk {
   std::map<std::string, const onnx::FunctionProto*> functions_;  // by operator_name
   std::map<const onnx::FunctionProto*, std::map<std::string, int>> function_opsets_;
   std::map<std::string, std::size_t> unknown_operators_;
-  std::size_t nodes_walked_ = 0, depth_ = 0;
+  std::size_t nodes_read_ = 0, depth_ = 0;
 };
 
 }  // namespace doppler::program
