@@ -75,7 +75,7 @@ std::vector<float> take_floats(const std::string& where, std::string_view& bytes
 }  // namespace
 
 std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng rng) {
-  if (architecture == "paper") return make_paper_network(rng, executable_directory());
+  if (architecture == "paper") return make_paper_network(rng, library_directory());
   GnnShape shape;
   std::size_t& width = shape.width;
   char messages[16] = "";
