@@ -1,5 +1,8 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/models.h"
 #include "doppler/app/programs.h"

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "doppler/place/method.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace doppler {
 

@@ -1,5 +1,6 @@
 #include "doppler/app/placements.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "doppler/app/options.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/machine/machine.h"
@@ -11,6 +9,10 @@
 #include "doppler/program/expr/autodiff.h"
 #include "doppler/program/expr/workloads.h"
 #include "doppler/program/text/ein_text.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace doppler {
 

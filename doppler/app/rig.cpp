@@ -2,6 +2,9 @@
 
 #include <numeric>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/varied_placements.h"
 #include "doppler/base/error.h"

@@ -12,6 +12,10 @@
 #include "doppler/kernels/program_kernels.h"
 #include "doppler/program/text/program_json.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace doppler {
 
 // How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "doppler/app/placements.h"
 #include "doppler/app/study.h"
 #include "doppler/app/verbs.h"

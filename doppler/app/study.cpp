@@ -1,5 +1,7 @@
 #include "doppler/app/study.h"
 
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/programs.h"
 #include "doppler/base/error.h"

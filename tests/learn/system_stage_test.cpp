@@ -52,8 +52,8 @@ class HiddenSystem final : public Oracle {
 };
 
 // A training of stages II and III.
-struct Session {
-  explicit Session(HiddenSystem& system, std::uint64_t runs = kRuns)
+struct SystemSession {
+  explicit SystemSession(HiddenSystem& system, std::uint64_t runs = kRuns)
       : network(make_network("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*network, options()) {
     trainer.add(std::make_unique<OwnedTask>("graph", trained_graph(), load_machine("p100x4"), Rules{}, false));
     SystemStageOptions stage;
@@ -82,7 +82,7 @@ struct Session {
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
   HiddenSystem system(2.5, 0.01);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
   EXPECT_TRUE(verdict.changed);
@@ -93,7 +93,7 @@ TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBel
 TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
   HiddenSystem blind(1.5, 0.01), seeing(1.5, 0.01);
   seeing.keeps_timelines = true;
-  Session without(blind), with(seeing);
+  SystemSession without(blind), with(seeing);
   without.run();
   with.run();
   ASSERT_NE(with.stage().oracle().ratios(), nullptr);
@@ -108,7 +108,7 @@ TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
 TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
   // The system is what the simulator believes, so the best in simulation is the best.
   HiddenSystem system(1, 0.05);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
   EXPECT_FALSE(verdict.changed) << verdict.p;
@@ -117,7 +117,7 @@ TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
 
 TEST(ASystemStage, KeepsToItsBudgetOfRuns) {
   HiddenSystem system(1.5, 0.02);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   EXPECT_LE(system.runs, kRuns);
   EXPECT_EQ(session.stage().oracle().runs(), system.runs);
@@ -126,7 +126,7 @@ TEST(ASystemStage, KeepsToItsBudgetOfRuns) {
 
 TEST(ASystemStage, MovesThePolicy) {
   HiddenSystem system(1.5, 0.02);
-  Session session(system);
+  SystemSession session(system);
   session.run_until_system(1);
   const std::vector<float> before(session.network->parameters().begin(), session.network->parameters().end());
   session.run_until_system(3);
@@ -136,7 +136,7 @@ TEST(ASystemStage, MovesThePolicy) {
 
 TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   HiddenSystem one(1.5, 0), other(1.5, 0);  // without noise, so that a run that is repeated takes as long
-  Session whole(one), first(other);
+  SystemSession whole(one), first(other);
   whole.run();
   std::vector<std::pair<std::uint64_t, Seconds>> kept;
   first.stage().oracle().on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
@@ -145,7 +145,7 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   first.run_until_system(4);  // lost by the kill, but for its measurements
 
   HiddenSystem again(1.5, 0);
-  Session second(again);
+  SystemSession second(again);
   for (const auto& [key, time] : kept) second.stage().oracle().recall(key, time);
   second.trainer.restore("saved", parse_policy("saved", saved));
   second.run();
@@ -157,9 +157,9 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
 
 TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
   HiddenSystem system(1, 0.02), unused(1, 0.02);
-  Session session(system, SystemStage::kFewestRuns);
+  SystemSession session(system, SystemStage::kFewestRuns);
   session.run();
-  Session again(unused, SystemStage::kFewestRuns);
+  SystemSession again(unused, SystemStage::kFewestRuns);
   again.trainer.restore("saved", session.trainer.save());
   EXPECT_TRUE(again.trainer.finished());
   EXPECT_EQ(again.stage().verdict()->placement, session.stage().verdict()->placement);
@@ -169,7 +169,7 @@ TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
 TEST(ASystemStage, CanStandAlone) {
   HiddenSystem system(1, 0.02);
   const auto network = make_network("gnn width 32 layers 2 messages episode", Rng(5));
-  TrainingOptions options = Session::options();
+  TrainingOptions options = SystemSession::options();
   options.stages = {Stage::system};
   Trainer trainer(*network, options);
   trainer.add(std::make_unique<OwnedTask>("graph", trained_graph(), load_machine("p100x4"), Rules{}, false));

@@ -36,8 +36,8 @@ std::unique_ptr<Network<float>> fresh_network() {
 }
 
 // A trainer with two graphs and two generated ones, so that everything that a checkpoint holds is in use.
-struct Session {
-  explicit Session(std::uint64_t count) : network(fresh_network()), trainer(*network, make(count)) {
+struct TrainingSession {
+  explicit TrainingSession(std::uint64_t count) : network(fresh_network()), trainer(*network, make(count)) {
     trainer.add(small_task("fifo"));
     trainer.add(small_task("priority", Discipline::priority), 2);
     GeneratedTaskOptions tiny;
@@ -61,7 +61,7 @@ struct Session {
 };
 
 TEST(ATrainer, GivesTheSameParametersForTheSameSeed) {
-  Session a(60), b(60);
+  TrainingSession a(60), b(60);
   a.run(60);
   b.run(60);
   EXPECT_EQ(a.parameters(), b.parameters());
@@ -70,13 +70,13 @@ TEST(ATrainer, GivesTheSameParametersForTheSameSeed) {
 }
 
 TEST(ATrainer, ResumedFromACheckpointDoesWhatItWouldHaveDone) {
-  Session whole(80), first(80);
+  TrainingSession whole(80), first(80);
   whole.run(80);
   first.run(40);
   const std::string saved = policy_to_bytes(first.trainer.save());
   first.run(7);  // lost by the kill
 
-  Session second(80);
+  TrainingSession second(80);
   second.trainer.restore("saved", parse_policy("saved", saved));
   EXPECT_EQ(second.trainer.updates(), 40U);
   second.run(40);
@@ -89,7 +89,7 @@ TEST(ATrainer, ResumedFromACheckpointDoesWhatItWouldHaveDone) {
 }
 
 TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
-  Session session(10);
+  TrainingSession session(10);
   session.run(3);
   const PolicyFile saved = session.trainer.save();
   const auto network = fresh_network();
@@ -97,7 +97,7 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
   other.add(small_task());
   EXPECT_THROW(other.restore("saved", saved), InputError);
 
-  Session another(10);
+  TrainingSession another(10);
   PolicyFile without_state = saved;
   without_state.training.clear();
   EXPECT_THROW(another.trainer.restore("saved", without_state), InputError);

@@ -14,7 +14,7 @@ namespace {
 
 using test::World;
 
-MethodOptions evaluations(std::uint64_t count) {
+MethodOptions after_evaluations(std::uint64_t count) {
   MethodOptions options;
   options.budget = Budget::for_evaluations(count);
   return options;
@@ -22,7 +22,7 @@ MethodOptions evaluations(std::uint64_t count) {
 
 TEST(APortfolio, NamesItsWinner) {
   const World world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
-  const Proposal proposal = portfolio(world.problem, evaluations(20'000));
+  const Proposal proposal = portfolio(world.problem, after_evaluations(20'000));
   EXPECT_EQ(method_by_name(proposal.winner).name, proposal.winner);
   EXPECT_LE(world.makespan(proposal), 80);  // HEFT's makespan in the paper
 }
@@ -37,10 +37,10 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
     ++instances;
     for (const char* machine : {"uniform:4", "uniform:14:2GiB"}) {
       const World world(read_graph(entry.path().string()).graph, load_machine(machine));
-      const Seconds best = world.makespan(portfolio(world.problem, evaluations(4000)));
+      const Seconds best = world.makespan(portfolio(world.problem, after_evaluations(4000)));
       for (const char* name : {"single", "heft", "etf", "metis"}) {
         try {
-          const Proposal proposal = method_by_name(name).run(world.problem, evaluations(4000));
+          const Proposal proposal = method_by_name(name).run(world.problem, after_evaluations(4000));
           EXPECT_LE(best, world.makespan(proposal)) << entry.path() << " on " << machine << " against " << name;
         } catch (const InfeasibleError&) {  // nothing to be worse than
         }
@@ -75,7 +75,7 @@ TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
                         std::vector<Link>(16), Links::free, 0.1);
   const auto chosen = [&](const Machine& machine) {
     const Costs costs(graph, machine);
-    return portfolio(Problem(costs, {}), evaluations(4000)).placement.device_of_op[5];
+    return portfolio(Problem(costs, {}), after_evaluations(4000)).placement.device_of_op[5];
   };
   EXPECT_EQ(chosen(exact), 1u);
   EXPECT_EQ(chosen(varying), 0u);

@@ -12,7 +12,7 @@
 namespace doppler {
 namespace {
 
-constexpr std::uint32_t kSamples = 16;
+constexpr std::uint32_t kHeldOutSamples = 16;
 
 MethodOptions without_limit() {
   MethodOptions options;
@@ -42,7 +42,7 @@ double Validation::score(Network<float>& network) const {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Problem& problem = tasks_[i]->problem();
     const Seconds makespan =
-        Simulator(problem).makespan(zero_shot(network, problem, kSamples, without_limit()).placement);
+        Simulator(problem).makespan(zero_shot(network, problem, kHeldOutSamples, without_limit()).placement);
     if (reference_[i] > 0 && makespan > 0) sum += std::log(makespan / reference_[i]);
   }
   return tasks_.empty() ? 1 : std::exp(sum / static_cast<double>(tasks_.size()));
