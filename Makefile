@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 DOPPLER = build/release/bin/doppler
 
-.PHONY: release command demo test bench fuzz install
+.PHONY: release command demo test sanitize lint bench fuzz install
 
 # The command, and the modules that it opens on demand where their libraries are there.
 release:
@@ -22,15 +22,27 @@ demo: command
 	$(DOPPLER) generate llama-layer --parts 4 -o build/llama-layer.json
 	$(DOPPLER) compare build/llama-layer.json --machine p100x4 --time 3s --train 30s
 
-# Warnings as errors and every test, then every test again under the address and undefined-behaviour sanitizers.
+# Warnings as errors, every test, and the benchmarks built.
 test:
 	tools/install_deps test bench
 	cmake --preset dev
 	cmake --build --preset dev -j $(JOBS)
 	ctest --preset dev -j $(JOBS)
+
+# Every test under the address and undefined-behaviour sanitizers, then those with threads under the thread sanitizer.
+sanitize:
+	tools/install_deps test
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS)
+
+# Layout of every source, then clang-tidy on a few files of each kind of code.
+lint:
+	tools/install_deps test lint
+	tools/lint
 
 # One JSON file per benchmark beside its program, with the context that a number needs to mean anything.
 bench:

@@ -7,6 +7,7 @@
 #include "doppler/learn/train/generated_tasks.h"
 #include "doppler/place/list/critical_path.h"
 #include "tests/learn/published.h"
+#include "tests/support/sanitized.h"
 
 namespace doppler {
 namespace {
@@ -210,12 +211,14 @@ TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
       "layered", generate_layered({.ops = 60, .width = 5, .degree = 2, .seed = 1, .costs = quiet_costs()}),
       load_machine("p100x4"), Rules{}, false));
   double sel = 0, plc = 0;
-  for (int i = 0; i < 1000; ++i) {
+  constexpr int kUpdates = test::fewer_if_sanitized(1000);
+  for (int i = 0; i < kUpdates; ++i) {
     const UpdateReport result = trainer.step().result;
-    if (i < 980) continue;
+    if (i < kUpdates - 20) continue;
     sel += result.sel_agreement / 20;
     plc += result.plc_agreement / 20;
   }
+  if (test::kSanitized) return;
   EXPECT_GT(sel, 0.95);
   EXPECT_GT(plc, 0.95);
 }
@@ -245,13 +248,15 @@ TEST(Simulation, ImprovesOnItsTeacherOnEveryPublishedGraph) {
     teacher.budget = Budget::unlimited();
     const Seconds taught = Simulator(owned->problem()).makespan(critical_path(owned->problem(), teacher).placement);
     const auto network = fresh_network();
-    TrainingOptions options = updates(150);
+    TrainingOptions options = updates(test::fewer_if_sanitized(150));
     options.learner.batch = 16;
     options.expert_share = 0;
     Trainer trainer(*network, options);
     Task& task = trainer.add(std::move(owned));
     while (!trainer.finished()) trainer.step();
-    EXPECT_LT(task.best_makespan(), taught);
+    if (!test::kSanitized) {
+      EXPECT_LT(task.best_makespan(), taught);
+    }
   }
 }
 

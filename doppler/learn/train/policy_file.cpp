@@ -29,6 +29,7 @@ std::uint64_t checksum(std::string_view bytes) {
 
 std::vector<std::string> feature_names() {
   std::vector<std::string> names;
+  names.reserve(kNodeFeatures.size() + kDeviceFeatures.size() + kPaperDeviceFeatures.size());
   for (const std::string_view name : kNodeFeatures) names.emplace_back("node " + std::string(name));
   for (const std::string_view name : kDeviceFeatures) names.emplace_back("device " + std::string(name));
   for (const std::string_view name : kPaperDeviceFeatures) names.emplace_back("paper " + std::string(name));
