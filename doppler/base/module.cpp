@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,10 +12,13 @@
 namespace doppler {
 
 void* open_module(const Module& module, const std::filesystem::path& directory, const char* symbol) {
-  const std::string file = fmt::format("{}.so", module.name);
   const std::filesystem::path above = directory.parent_path();
-  const std::filesystem::path candidates[] = {directory / file, above / "lib" / "doppler" / file, above / "bin" / file};
-  for (const auto& path : candidates) {
+  std::vector<std::filesystem::path> places = {directory, above / "lib" / "doppler"};
+  if (directory != above / "bin") places.push_back(above / "bin");
+  std::string sought;
+  for (const auto& place : places) {
+    const std::filesystem::path path = place / fmt::format("{}.so", module.name);
+    sought += fmt::format("{}'{}'", sought.empty() ? "" : " or ", path.string());
     if (!std::filesystem::exists(path)) continue;
     void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr)
@@ -25,9 +30,8 @@ void* open_module(const Module& module, const std::filesystem::path& directory, 
           fmt::format("{}: '{}' has no '{}'; required the module of this build", module.wanted, path.string(), symbol));
     return found;
   }
-  throw InputError(fmt::format("{}: found no {} module at '{}', '{}' or '{}'; required {}", module.wanted, module.name,
-                               candidates[0].string(), candidates[1].string(), candidates[2].string(),
-                               module.required));
+  throw InputError(
+      fmt::format("{}: found no {} module at {}; required {}", module.wanted, module.name, sought, module.required));
 }
 
 std::filesystem::path library_directory() {

@@ -48,7 +48,7 @@ TEST_F(AModule, ThatIsMissingIsAnErrorThatSaysWhereItWasSoughtAndWhatHasIt) {
     FAIL() << "opened a module that is not there";
   } catch (const InputError& error) {
     const auto at = [&](const char* place) { return (root_ / place / "module_answer.so").string(); };
-    EXPECT_EQ(error.what(), "--answer: found no module_answer module at '" + at("here") + "', '" + at("lib/doppler") +
+    EXPECT_EQ(error.what(), "--answer: found no module_answer module at '" + at("here") + "' or '" + at("lib/doppler") +
                                 "' or '" + at("bin") + "'; required a test");
   }
 }
