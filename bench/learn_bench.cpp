@@ -38,7 +38,7 @@ double cpu_milliseconds(const std::function<void()>& work) {
 }
 
 std::unique_ptr<Network<float>> make_network(Kind kind) {
-  if (kind == Kind::paper) return make_paper_network(Rng(1), executable_directory());
+  if (kind == Kind::paper) return make_paper_network(Rng(1), library_directory());
   return std::make_unique<Gnn<float>>(GnnShape{.per_step = kind == Kind::every_step}, Rng(1));
 }
 

@@ -1,3 +1,6 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/rig.h"
 #include "doppler/app/varied_placements.h"

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <memory>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/policies.h"

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "doppler/app/options.h"

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "doppler/app/loading.h"

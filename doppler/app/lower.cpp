@@ -1,5 +1,8 @@
 #include <memory>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/loading.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <exception>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/options.h"
 #include "doppler/app/verbs.h"

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"

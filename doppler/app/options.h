@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "doppler/place/method.h"
 #include "doppler/report/results.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace doppler {
 

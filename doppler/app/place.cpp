@@ -1,3 +1,6 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/models.h"

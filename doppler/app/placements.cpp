@@ -1,5 +1,7 @@
 #include "doppler/app/placements.h"
 
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"

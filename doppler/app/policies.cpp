@@ -2,6 +2,9 @@
 
 #include <filesystem>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/options.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"

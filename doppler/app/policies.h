@@ -3,9 +3,11 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "doppler/learn/doppler/doppler_policy.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace doppler {
 

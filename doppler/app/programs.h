@@ -2,14 +2,16 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "doppler/app/options.h"
 #include "doppler/problem/load.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/autodiff.h"
 #include "doppler/program/expr/workloads.h"
 #include "doppler/program/text/ein_text.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace doppler {
 

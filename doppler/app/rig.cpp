@@ -2,6 +2,9 @@
 
 #include <numeric>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/varied_placements.h"
 #include "doppler/base/error.h"
@@ -51,7 +54,7 @@ std::unique_ptr<Backend> make_backend(const std::string& devices, DeviceId count
   if (devices == "cpu") return make_host_backend();
   const Module module{"doppler_cuda", "--devices cuda",
                       "a build configured with -DDOPPLER_CUDA=ON and a libtorch with CUDA"};
-  const auto make = reinterpret_cast<MakeCudaBackend>(open_module(module, executable_directory(), kMakeCudaBackend));
+  const auto make = reinterpret_cast<MakeCudaBackend>(open_module(module, library_directory(), kMakeCudaBackend));
   return std::unique_ptr<Backend>(make(count));
 }
 

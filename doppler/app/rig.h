@@ -11,6 +11,10 @@
 #include "doppler/engine/threads/engine.h"
 #include "doppler/kernels/program_kernels.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace doppler {
 
 // How placements are run for real: the flags that `run`, `validate` and the system stage of `train` share.

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"

@@ -5,6 +5,10 @@
 
 #include "doppler/app/rig.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace doppler {
 
 // `run --learn`: the graph is served again and again, and its placement improves.

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "doppler/app/loading.h"
 #include "doppler/app/placements.h"
 #include "doppler/app/verbs.h"

@@ -1,5 +1,8 @@
 #include "doppler/app/system_training.h"
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/base/error.h"
 #include "doppler/bounds/bounds.h"
 #include "doppler/report/text.h"

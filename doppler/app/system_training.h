@@ -7,6 +7,10 @@
 #include "doppler/app/training_run.h"
 #include "doppler/learn/train/trainer.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace doppler {
 
 // The flags of stage III.

@@ -5,6 +5,9 @@
 #include <memory>
 #include <set>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/policies.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"

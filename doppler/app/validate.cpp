@@ -2,6 +2,8 @@
 #include <cmath>
 #include <optional>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"

@@ -5,16 +5,18 @@
 
 namespace doppler {
 
-// A part of the program that is opened on demand, because its libraries take long to load, and never closed.
+// A part of the library that is opened on demand, because its own libraries take long to load, and never closed.
 struct Module {
-  std::string_view name;      // of the file, without ".so"
-  std::string_view wanted;    // the flag that needs it
-  std::string_view required;  // what has it
+  std::string_view name;      // The name of its file, without ".so".
+  std::string_view wanted;    // The flag that needs it.
+  std::string_view required;  // What has it, and how to get that.
 };
-// The function `symbol` of the module, which lies in `directory` or in ../lib/doppler from there. Throws InputError if
-// it does not.
+// Returns the function `symbol` of the module. The module is looked for in `directory` (an installed or built command,
+// the package of an interpreter), then in ../lib/doppler (an installation) and ../bin (a build tree) from there. Throws
+// InputError if it is in none of them.
 void* open_module(const Module& module, const std::filesystem::path& directory, const char* symbol);
-// Where the running program lies, and with it usually the modules.
-std::filesystem::path executable_directory();
+// Returns the directory of the file that holds this code: of the program, or of the shared library that this library
+// was linked into. Modules are found from there, so that they are found inside another program too.
+std::filesystem::path library_directory();
 
 }  // namespace doppler

@@ -10,7 +10,7 @@ namespace {
 
 // A flow that misses this fraction of the work is called complete: rounding must never refute what is
 // feasible.
-constexpr double kTolerance = 1e-9;
+constexpr double kFlowTolerance = 1e-9;
 
 // Maximum flow by Dinic's method on real capacities.
 class FlowNetwork {
@@ -156,8 +156,8 @@ bool fits_in_windows(std::span<const WindowedWork> items, double device_slots, d
       network.add_edge(first_item + k, entry->second, length);
     }
   }
-  return network.maximum(source, sink, total * kTolerance * 1e-3) >=
-         total * (1 - kTolerance * static_cast<double>(items.size()));
+  return network.maximum(source, sink, total * kFlowTolerance * 1e-3) >=
+         total * (1 - kFlowTolerance * static_cast<double>(items.size()));
 }
 
 }  // namespace doppler

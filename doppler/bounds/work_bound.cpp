@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kEffort = 50'000'000;  // (unit, kind) offers compared: a fraction of a second
 constexpr int kCycles = 3;                   // over all pairs of kinds
 constexpr int kLineSteps = 30;               // golden sections; each shrinks the line by 0.618
-constexpr double kRounding = 1e-12;          // taken off, because prices are not exact
+constexpr double kPriceRounding = 1e-12;     // taken off, because prices are not exact
 
 class Offers {
  public:
@@ -108,14 +108,14 @@ Seconds work_bound(const Problem& problem) {
     for (std::size_t a = 0; a < offers.kinds(); ++a) {
       for (std::size_t b = a + 1; b < offers.kinds(); ++b) {
         const std::size_t cost = offers.size() * (kLineSteps + 3);
-        if (effort < cost) return best * (1 - kRounding);
+        if (effort < cost) return best * (1 - kPriceRounding);
         effort -= cost;
         climb(offers, a, b, share);
         best = std::max(best, offers.cheapest(share));
       }
     }
   }
-  return best * (1 - kRounding);
+  return best * (1 - kPriceRounding);
 }
 
 }  // namespace doppler

@@ -9,14 +9,14 @@
 namespace doppler {
 namespace {
 
-struct Edge {
+struct GeneratedEdge {
   OpId src, dst;
 };
 
 // What a generator decides; costs are added afterwards, the same way for all.
 struct Structure {
   OpId ops = 0;
-  std::vector<Edge> edges;
+  std::vector<GeneratedEdge> edges;
   std::vector<std::string_view> kinds;  // per op; empty: the default kind
 };
 
@@ -50,10 +50,10 @@ std::vector<double> draw_sizes(std::size_t count, double spread, Rng rng) {
 
 // Bytes of every op's output such that moving each edge once takes `communication_ratio` times the
 // computation.
-std::vector<Bytes> scale_to_ratio(const std::vector<double>& sizes, const std::vector<Edge>& edges, double total_flops,
-                                  const GeneratedCosts& costs) {
+std::vector<Bytes> scale_to_ratio(const std::vector<double>& sizes, const std::vector<GeneratedEdge>& edges,
+                                  double total_flops, const GeneratedCosts& costs) {
   double moved = 0;
-  for (const Edge& edge : edges) moved += sizes[edge.src];
+  for (const GeneratedEdge& edge : edges) moved += sizes[edge.src];
   const double target =
       costs.communication_ratio * total_flops / costs.reference_flops_per_second * costs.reference_bytes_per_second;
   const double scale = moved > 0 ? target / moved : 0;
@@ -74,7 +74,7 @@ Graph add_costs(std::string title, const Structure& structure, std::uint64_t see
   const std::vector<double> sizes = draw_sizes(structure.ops, costs.spread, rng.split(kBytes));
   const std::vector<Bytes> bytes = scale_to_ratio(sizes, structure.edges, total_flops, costs);
   std::vector<Bytes> bytes_read(structure.ops, 0);
-  for (const Edge& edge : structure.edges) bytes_read[edge.dst] += bytes[edge.src];
+  for (const GeneratedEdge& edge : structure.edges) bytes_read[edge.dst] += bytes[edge.src];
 
   GraphBuilder builder(title);
   for (OpId op = 0; op < structure.ops; ++op) {
@@ -86,18 +86,18 @@ Graph add_costs(std::string title, const Structure& structure, std::uint64_t see
     builder.add_op(std::move(spec));
     builder.add_tensor(op, bytes[op]);  // tensor id = op id
   }
-  for (const Edge& edge : structure.edges) builder.add_consumer(edge.src, edge.dst);
+  for (const GeneratedEdge& edge : structure.edges) builder.add_consumer(edge.src, edge.dst);
   return std::move(builder).build();
 }
 
 // Renumbers ops so that every edge goes from a smaller to a larger id (Kahn's algorithm, first in first out).
 void number_topologically(Structure& structure) {
   std::vector<std::uint32_t> pending(structure.ops, 0), begin(structure.ops + std::size_t{1}, 0);
-  for (const Edge& edge : structure.edges) ++pending[edge.dst], ++begin[edge.src + 1];
+  for (const GeneratedEdge& edge : structure.edges) ++pending[edge.dst], ++begin[edge.src + 1];
   for (OpId op = 0; op < structure.ops; ++op) begin[op + 1] += begin[op];
   std::vector<OpId> successors(structure.edges.size());
   std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-  for (const Edge& edge : structure.edges) successors[next[edge.src]++] = edge.dst;
+  for (const GeneratedEdge& edge : structure.edges) successors[next[edge.src]++] = edge.dst;
   std::vector<OpId> order, new_id(structure.ops);
   order.reserve(structure.ops);
   for (OpId op = 0; op < structure.ops; ++op)
@@ -107,16 +107,16 @@ void number_topologically(Structure& structure) {
     for (std::uint32_t e = begin[order[i]]; e < begin[order[i] + 1]; ++e)
       if (--pending[successors[e]] == 0) order.push_back(successors[e]);
   }
-  for (Edge& edge : structure.edges) edge = {new_id[edge.src], new_id[edge.dst]};
+  for (GeneratedEdge& edge : structure.edges) edge = {new_id[edge.src], new_id[edge.dst]};
 }
 
 // Adds `count` different ops of [first, last) as inputs of `op` (Floyd's sampling; counts are small).
-void add_distinct_inputs(OpId op, OpId first, OpId last, OpId count, Rng& rng, std::vector<Edge>& edges) {
+void add_distinct_inputs(OpId op, OpId first, OpId last, OpId count, Rng& rng, std::vector<GeneratedEdge>& edges) {
   const std::size_t start = edges.size();
   for (OpId top = last - count; top < last; ++top) {
     const OpId candidate = first + rng.below(top - first + 1);
     const bool taken = std::any_of(edges.begin() + static_cast<std::ptrdiff_t>(start), edges.end(),
-                                   [&](const Edge& edge) { return edge.src == candidate; });
+                                   [&](const GeneratedEdge& edge) { return edge.src == candidate; });
     edges.push_back({taken ? top : candidate, op});
   }
 }
@@ -179,7 +179,7 @@ Graph generate_series_parallel(const SeriesParallelOptions& options) {
   require(options.parallel >= 0 && options.parallel <= 1, "parallel", options.parallel, "between 0 and 1");
   Rng rng = Rng(options.seed).split(kStructure);
   Structure structure{options.ops, {}, {}};
-  std::vector<Edge>& edges = structure.edges;
+  std::vector<GeneratedEdge>& edges = structure.edges;
   if (options.ops > 1) edges.push_back({0, 1});
   for (OpId op = 2; op < options.ops; ++op) {
     const std::size_t chosen = rng.below(static_cast<std::uint32_t>(edges.size()));

@@ -5,14 +5,14 @@
 
 namespace doppler {
 namespace {
-constexpr std::align_val_t kLine{64};
+constexpr std::align_val_t kMemoryLine{64};
 }
 
 std::byte* DeviceMemory::allocate(DeviceId, Bytes bytes) const {
-  return static_cast<std::byte*>(::operator new(bytes, kLine));
+  return static_cast<std::byte*>(::operator new(bytes, kMemoryLine));
 }
 
-void DeviceMemory::free(DeviceId, std::byte* data) const { ::operator delete(data, kLine); }
+void DeviceMemory::free(DeviceId, std::byte* data) const { ::operator delete(data, kMemoryLine); }
 
 void DeviceMemory::copy(const std::byte* from, Owner, std::byte* to, Owner, Bytes bytes) const {
   std::memcpy(to, from, bytes);

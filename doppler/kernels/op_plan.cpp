@@ -12,7 +12,7 @@ using program::Rect;
 
 namespace {
 
-constexpr std::size_t kLine = AlignedBytes::kAlignment;
+constexpr std::size_t kScratchLine = AlignedBytes::kAlignment;
 
 std::string quoted(const Node& node) { return fmt::format("'{}'", node.name); }
 
@@ -63,7 +63,7 @@ class Planner {
  private:
   std::size_t reserve(std::size_t bytes) {
     const std::size_t at = plan_.scratch_bytes;
-    plan_.scratch_bytes += (bytes + kLine - 1) / kLine * kLine;
+    plan_.scratch_bytes += (bytes + kScratchLine - 1) / kScratchLine * kScratchLine;
     return at;
   }
 

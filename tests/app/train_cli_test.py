@@ -1,6 +1,7 @@
 """`doppler train` and the learned method, by the real command. Usage: DOPPLER=path/to/doppler train_cli_test.py"""
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -108,6 +109,16 @@ class TrainTest(CommandCase):
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
         self.fails("--start", *base, "--start", self.train("first"), "--width", 64)
         self.assertFalse((out / "policy").exists())
+
+    def test_the_published_network_says_what_to_install_where_its_module_is_not(self):
+        alone = self.directory / "alone" / "doppler"  # without the modules that lie beside it in a build
+        alone.parent.mkdir()
+        shutil.copy(DOPPLER, alone)
+        done = subprocess.run([alone, "train", self.graph, "--machine", "p100x4", "--episodes", "32", "--architecture",
+                               "paper", "--out", self.directory / "run"], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--architecture paper: found no doppler_torch module", done.stderr)
+        self.assertIn("required a build that found libtorch (Debian: libtorch-dev", done.stderr)
 
     def test_damaged_and_foreign_checkpoints_are_refused(self):
         out = self.train("run")

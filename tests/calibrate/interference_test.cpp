@@ -5,7 +5,7 @@
 namespace doppler {
 namespace {
 
-constexpr double kRounding = 1e-12;
+constexpr double kInterferenceRounding = 1e-12;
 
 // Three ops of one size.
 Graph three_products() {
@@ -34,7 +34,7 @@ TEST(Interference, IsTimeBesideOthersOverTimeAlone) {
   Interference interference;
   for (int run = 0; run < 5; ++run) interference.add(graph, two_and_one());
   ASSERT_TRUE(interference.of("matmul", "f32"));
-  EXPECT_NEAR(*interference.of("matmul", "f32"), 1.2, kRounding);
+  EXPECT_NEAR(*interference.of("matmul", "f32"), 1.2, kInterferenceRounding);
   EXPECT_FALSE(interference.of("matmul", "f64"));
 }
 
@@ -47,7 +47,7 @@ TEST(Interference, LeavesOutOpsThatWereAloneForAWhile) {
   for (int run = 0; run < 5; ++run) interference.add(graph, timeline);
   // Op 1 was beside op 0 all the time; op 0 is neither.
   ASSERT_TRUE(interference.of("matmul", "f32"));
-  EXPECT_NEAR(*interference.of("matmul", "f32"), 0.6, kRounding);
+  EXPECT_NEAR(*interference.of("matmul", "f32"), 0.6, kInterferenceRounding);
 }
 
 TEST(Interference, IsNotGuessedFromAFewRuns) {

@@ -13,7 +13,7 @@ namespace {
 using test::all_cases;
 using test::Case;
 
-constexpr double kRounding = 1e-9;  // sums in another order
+constexpr double kSumRounding = 1e-9;  // sums in another order
 constexpr std::uint64_t kPlacements = 3;
 
 // Random devices and a random priority: nothing that a method would think of.
@@ -64,11 +64,11 @@ TEST(EveryEvaluator, RunsEachOpOnceOnItsDevice) {
       EXPECT_EQ(run.device, story.placement.device_of_op[run.op]);
       EXPECT_LT(run.slot, story.world.machine().device(run.device).slots);
       const Seconds time = story.world.costs().op_time(run.op, run.device);
-      EXPECT_NEAR(run.end - run.start, time, kRounding);
+      EXPECT_NEAR(run.end - run.start, time, kSumRounding);
       busy[run.device] += time;
     }
     for (DeviceId device = 0; device < busy.size(); ++device)
-      EXPECT_NEAR(story.timeline.busy[device], busy[device], kRounding);
+      EXPECT_NEAR(story.timeline.busy[device], busy[device], kSumRounding);
   });
 }
 
@@ -88,7 +88,7 @@ TEST(EveryEvaluator, RespectsDependencies) {
         ASSERT_NE(found, story.moves.end()) << "op " << op << " never got tensor " << tensor;
         const auto& move = *found->second.front();
         EXPECT_GE(move.start, producer.end);
-        EXPECT_NEAR(move.end - move.start, story.world.costs().transfer_time(tensor, move.src, move.dst), kRounding);
+        EXPECT_NEAR(move.end - move.start, story.world.costs().transfer_time(tensor, move.src, move.dst), kSumRounding);
         arrived = std::max(arrived, move.end);
       }
       EXPECT_LE(arrived, run.ready);
@@ -172,7 +172,7 @@ TEST(EveryEvaluator, KeepsNoSlotIdleWhileAnOpIsReady) {
       for (const auto& move : story.timeline.transfers)
         if (rules.links == Links::receiver && move.dst == waiting.device) add(move.start, move.end);
       EXPECT_NEAR(busy, (waiting.start - waiting.ready) * story.world.machine().device(waiting.device).slots,
-                  kRounding);
+                  kSumRounding);
     }
   });
 }
@@ -192,7 +192,7 @@ TEST(EveryEvaluator, NeverBeatsTheLowerBound) {
   for (const Case& c : all_cases())
     for (std::uint64_t seed = 0; seed < kPlacements; ++seed)
       EXPECT_GE(test::simulate(c.problem, arbitrary_placement(c.problem, seed)).makespan,
-                c.bound.value * (1 - kRounding))
+                c.bound.value * (1 - kSumRounding))
           << c.name;
 }
 

@@ -4,6 +4,7 @@
 
 #include "doppler/engine/emulated/emulated_kernels.h"
 #include "tests/engine/support.h"
+#include "tests/support/sanitized.h"
 
 namespace doppler::test {
 namespace {
@@ -62,7 +63,7 @@ void expect_both(const Outcomes& outcomes, int runs) {
 }
 
 TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
-  constexpr int kGraphs = 1000, kRunsPerGraph = 10;
+  constexpr int kGraphs = fewer_if_sanitized(1000), kRunsPerGraph = 10;
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));
@@ -74,7 +75,7 @@ TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
 }
 
 TEST(EmulatedDevices, EndWithAResultOrOneClearErrorOnRandomRuns) {
-  constexpr int kGraphs = 200, kRunsPerGraph = 5;
+  constexpr int kGraphs = fewer_if_sanitized(200), kRunsPerGraph = 5;
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));

@@ -23,7 +23,7 @@ std::string shared_file(const std::string& name) { return std::string(DOPPLER_SH
   GTEST_SKIP() << "no " << DOPPLER_SHARED_DATA << "; it holds the published graphs"
 
 template <typename T>
-std::vector<T> list(std::span<const T> values) {
+std::vector<T> values_of(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
@@ -71,7 +71,7 @@ TEST(NativeJson, CarriesEverythingAGraphKnows) {
   EXPECT_EQ(time_on(graph, 2, "accelerator"), kNever);
   EXPECT_TRUE(std::isnan(time_on(graph, 0, "cpu")));
   EXPECT_EQ(edges_of(graph), (Edges{{0, 1}, {0, 3}, {1, 2}, {1, 3}}));
-  EXPECT_EQ(list(graph.inputs(3)), (std::vector<TensorId>{2, 0}));
+  EXPECT_EQ(values_of(graph.inputs(3)), (std::vector<TensorId>{2, 0}));
   EXPECT_EQ(graph.explicit_transfer(2), 0.5);
   EXPECT_EQ(graph.explicit_transfer(0), std::nullopt);
 }
@@ -143,7 +143,7 @@ TEST(PublishedText, GivesEveryOpItsTwoCostsInTheFilesOwnUnit) {
   EXPECT_EQ(graph.kind(1), "matmul");
   EXPECT_EQ(graph.kind(2), "add");
   EXPECT_EQ(graph.kind(4), "select");
-  EXPECT_EQ(list(graph.consumers(0)), (std::vector<OpId>{2, 1}));  // the file's order, not that of the ids
+  EXPECT_EQ(values_of(graph.consumers(0)), (std::vector<OpId>{2, 1}));  // the file's order, not that of the ids
 }
 
 TEST(PublishedText, MergesDuplicateEdgesAndSaysSo) {
@@ -271,7 +271,7 @@ TEST(WfCommons14, MakesFilesTensorsAndOtherDependencesEmptyOnes) {
   // half.dat goes to left and right (which names its parent by id); report shares no file with its parents.
   ASSERT_EQ(graph.tensor_count(), 3u);
   EXPECT_EQ(graph.bytes(0), 500u);
-  EXPECT_EQ(list(graph.consumers(0)), (std::vector<OpId>{1, 2}));
+  EXPECT_EQ(values_of(graph.consumers(0)), (std::vector<OpId>{1, 2}));
   EXPECT_EQ(graph.bytes(1), 0u);
   EXPECT_EQ(graph.bytes(2), 0u);
   EXPECT_EQ(edges_of(graph), (Edges{{0, 1}, {0, 2}, {1, 3}, {2, 3}}));
@@ -329,7 +329,7 @@ TEST(DnnPartitioning, GivesSecondsPerDeviceTypeMemoryAndGroups) {
 TEST(DnnPartitioning, SharesOneTensorAmongEdgesOfEqualCost) {
   const Graph graph = read_graph(good("dnn_partitioning.json")).graph;
   ASSERT_EQ(graph.tensor_count(), 2u);
-  EXPECT_EQ(list(graph.consumers(0)), (std::vector<OpId>{1, 2}));
+  EXPECT_EQ(values_of(graph.consumers(0)), (std::vector<OpId>{1, 2}));
   EXPECT_DOUBLE_EQ(*graph.explicit_transfer(0), 0.008);
   EXPECT_DOUBLE_EQ(*graph.explicit_transfer(1), 0.0005);
   EXPECT_EQ(graph.bytes(0), 0u);

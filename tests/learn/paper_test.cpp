@@ -11,7 +11,7 @@ namespace doppler::test {
 namespace {
 
 std::unique_ptr<Network<float>> paper_network(std::uint64_t seed) {
-  return make_paper_network(Rng(seed), executable_directory());
+  return make_paper_network(Rng(seed), library_directory());
 }
 
 template <typename Blocks>

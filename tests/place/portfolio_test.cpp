@@ -12,7 +12,7 @@
 namespace doppler {
 namespace {
 
-MethodOptions evaluations(std::uint64_t count) {
+MethodOptions after_evaluations(std::uint64_t count) {
   MethodOptions options;
   options.budget = Budget::for_evaluations(count);
   return options;
@@ -20,7 +20,7 @@ MethodOptions evaluations(std::uint64_t count) {
 
 TEST(APortfolio, NamesItsWinner) {
   const Problem world(test::topcuoglu_graph(), test::machine_of({"p1", "p2", "p3"}));
-  const Proposal proposal = test::run(portfolio, world, evaluations(20'000));
+  const Proposal proposal = test::run(portfolio, world, after_evaluations(20'000));
   EXPECT_EQ(method_by_name(proposal.winner).name, proposal.winner);
   EXPECT_LE(test::makespan(world, proposal), 80);  // HEFT's makespan in the paper
 }
@@ -35,10 +35,10 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
     ++instances;
     for (const char* machine : {"uniform:4", "uniform:14:2GiB"}) {
       const Problem world(read_graph(entry.path().string()).graph, load_machine(machine));
-      const Seconds best = test::makespan(world, test::run(portfolio, world, evaluations(4000)));
+      const Seconds best = test::makespan(world, test::run(portfolio, world, after_evaluations(4000)));
       for (const char* name : {"single", "heft", "etf", "metis"}) {
         try {
-          const Proposal proposal = test::run(method_by_name(name).run, world, evaluations(4000));
+          const Proposal proposal = test::run(method_by_name(name).run, world, after_evaluations(4000));
           EXPECT_LE(best, test::makespan(world, proposal)) << entry.path() << " on " << machine << " against " << name;
         } catch (const InfeasibleError&) {  // nothing to be worse than
         }
@@ -72,7 +72,7 @@ TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
   const Machine varying("varying", {exact.device(0), exact.device(1), exact.device(2), exact.device(3)},
                         std::vector<Link>(16), Links::free, 0.1);
   const auto chosen = [&](const Machine& machine) {
-    return test::run(portfolio, Problem(graph, machine), evaluations(4000)).placement.device_of_op[5];
+    return test::run(portfolio, Problem(graph, machine), after_evaluations(4000)).placement.device_of_op[5];
   };
   EXPECT_EQ(chosen(exact), 1u);
   EXPECT_EQ(chosen(varying), 0u);

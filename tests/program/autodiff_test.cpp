@@ -7,12 +7,9 @@
 namespace doppler::program {
 namespace {
 
-const Scalar kX = Scalar::argument(0);
-const Scalar kY = Scalar::argument(1);
-
 // Central differences with step h err by O(h²) and by rounding/h: about 1e-9 for values near 1.
-constexpr double kStep = 1e-5;
-constexpr double kTolerance = 2e-7;
+constexpr double kGradientStep = 1e-5;
+constexpr double kGradientTolerance = 2e-7;
 
 // Compares the gradients of `loss` with finite differences in every element of every real and complex input.
 void expect_gradients(Expr loss, Values inputs) {
@@ -29,17 +26,17 @@ void expect_gradients(Expr loss, Values inputs) {
       const auto slope = [&](std::complex<double> direction) {
         std::complex<double>& element = inputs[wanted[k].id].values[i];
         const std::complex<double> before = element;
-        element = before + kStep * direction;
+        element = before + kGradientStep * direction;
         const double above = evaluate(p, inputs)[loss.id].values[0].real();
-        element = before - kStep * direction;
+        element = before - kGradientStep * direction;
         const double below = evaluate(p, inputs)[loss.id].values[0].real();
         element = before;
-        return (above - below) / (2 * kStep);
+        return (above - below) / (2 * kGradientStep);
       };
       const std::complex<double> gradient = values[found[k].id].values[i];
-      EXPECT_NEAR(gradient.real(), slope(1), kTolerance) << node.name << " element " << i;
+      EXPECT_NEAR(gradient.real(), slope(1), kGradientTolerance) << node.name << " element " << i;
       const double imaginary = is_complex(node.dtype) ? slope({0, 1}) : 0;
-      EXPECT_NEAR(gradient.imag(), imaginary, kTolerance) << node.name << " element " << i;
+      EXPECT_NEAR(gradient.imag(), imaginary, kGradientTolerance) << node.name << " element " << i;
     }
   }
 }

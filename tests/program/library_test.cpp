@@ -8,7 +8,7 @@ namespace doppler::program {
 namespace {
 
 // Double precision, a few hundred operations.
-constexpr double kTolerance = 1e-12;
+constexpr double kLibraryTolerance = 1e-12;
 
 Dense dense(Shape shape, std::vector<std::complex<double>> values) {
   Dense result(std::move(shape));
@@ -51,7 +51,7 @@ TEST(TheLibrary, HasASoftmaxWhoseRowsAreProportionalToExponentials) {
   const Dense y = value_of(softmax(x), {{x.id, dense({2, 3}, {0, std::log(2.0), std::log(5.0), 900, 900, 900})}});
   // exp = 1, 2, 5 of 8; the second row overflows unless the maximum is subtracted first.
   for (const auto& [i, expected] : {std::pair{0, 0.125}, {1, 0.25}, {2, 0.625}, {3, 1.0 / 3}, {5, 1.0 / 3}})
-    EXPECT_NEAR(y.values[static_cast<std::size_t>(i)].real(), expected, kTolerance);
+    EXPECT_NEAR(y.values[static_cast<std::size_t>(i)].real(), expected, kLibraryTolerance);
 }
 
 TEST(TheLibrary, Normalises) {
@@ -59,11 +59,11 @@ TEST(TheLibrary, Normalises) {
   const Expr x = p.input("x", {1, 2}), w = p.weight("w", {2}), b = p.weight("b", {2});
   const Values inputs = {{x.id, dense({1, 2}, {1, 7})}, {w.id, dense({2}, {1, 10})}, {b.id, dense({2}, {0, 1})}};
   // mean of squares 25, so 1/5 and 10·7/5
-  EXPECT_NEAR(value_of(rms_norm(x, w, 1, 0), inputs).values[1].real(), 14, kTolerance);
+  EXPECT_NEAR(value_of(rms_norm(x, w, 1, 0), inputs).values[1].real(), 14, kLibraryTolerance);
   // mean 4, deviation 3: -1 and 10·1 + 1
   const Dense y = value_of(layer_norm(x, w, b, 0), inputs);
-  EXPECT_NEAR(y.values[0].real(), -1, kTolerance);
-  EXPECT_NEAR(y.values[1].real(), 11, kTolerance);
+  EXPECT_NEAR(y.values[0].real(), -1, kLibraryTolerance);
+  EXPECT_NEAR(y.values[1].real(), 11, kLibraryTolerance);
 }
 
 TEST(TheLibrary, TurnsPairs) {
@@ -84,8 +84,8 @@ TEST(TheLibrary, AttendsToThePastOnly) {
   const Dense before = value_of(y, inputs);
   // The first position sees itself alone, so its result is its value. Results are [head, position, 4].
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(std::abs(before.values[i] - inputs[v.id].values[i]), 0, kTolerance);
-    EXPECT_NEAR(std::abs(before.values[12 + i] - inputs[v.id].values[4 + i]), 0, kTolerance);
+    EXPECT_NEAR(std::abs(before.values[i] - inputs[v.id].values[i]), 0, kLibraryTolerance);
+    EXPECT_NEAR(std::abs(before.values[12 + i] - inputs[v.id].values[4 + i]), 0, kLibraryTolerance);
   }
   // Changing the last position changes nothing before it.
   for (std::size_t i = 16; i < 24; ++i) inputs[k.id].values[i] += 1, inputs[v.id].values[i] += 1;
@@ -102,9 +102,9 @@ TEST(TheLibrary, MeasuresCrossEntropyAndError) {
   const Expr x = p.input("x", {2, 2}), t = p.input("t", {2, 2});
   const Values inputs = {{x.id, dense({2, 2}, {0, 0, std::log(3.0), 0})}, {t.id, dense({2, 2}, {1, 0, 0, 1})}};
   // rows: -log 1/2 and -log 1/4; their mean is 1.5 log 2
-  EXPECT_NEAR(value_of(cross_entropy(x, t), inputs).values[0].real(), 1.5 * std::log(2.0), kTolerance);
+  EXPECT_NEAR(value_of(cross_entropy(x, t), inputs).values[0].real(), 1.5 * std::log(2.0), kLibraryTolerance);
   const double l = std::log(3.0);
-  EXPECT_NEAR(value_of(mean_square_error(x, t), inputs).values[0].real(), (1 + 0 + l * l + 1) / 4, kTolerance);
+  EXPECT_NEAR(value_of(mean_square_error(x, t), inputs).values[0].real(), (1 + 0 + l * l + 1) / 4, kLibraryTolerance);
 }
 
 TEST(TheLibrary, ActivatesAndStacks) {
@@ -112,7 +112,7 @@ TEST(TheLibrary, ActivatesAndStacks) {
   const Expr x = p.input("x", {1, 2}), w = p.weight("w", {2, 2});
   const Values inputs = {{x.id, dense({1, 2}, {-1, 2})}, {w.id, dense({2, 2}, {1, 0, 0, 1})}};
   EXPECT_EQ(value_of(mlp(x, w, w), inputs).values, dense({1, 2}, {0, 2}).values);
-  EXPECT_NEAR(value_of(silu(x), inputs).values[1].real(), 2 / (1 + std::exp(-2.0)), kTolerance);
+  EXPECT_NEAR(value_of(silu(x), inputs).values[1].real(), 2 / (1 + std::exp(-2.0)), kLibraryTolerance);
   // 0.5·2·(1 + tanh(√(2/π)(2 + 0.044715·8))) = 1.9545977
   EXPECT_NEAR(value_of(gelu(x), inputs).values[1].real(), 1.9545977, 1e-6);
 }

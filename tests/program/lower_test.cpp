@@ -6,7 +6,7 @@ namespace doppler::program {
 namespace {
 
 // Sums of a few hundred terms in double precision, in another order.
-constexpr double kTolerance = 1e-9;
+constexpr double kLoweringTolerance = 1e-9;
 
 Flops total_flops(const Graph& graph) {
   Flops result = 0;
@@ -64,7 +64,7 @@ TEST(Lowering, ComputesWhatTheDenseReferenceComputes) {
     for (const auto& [id, value] : run_lowered(p, lowered, inputs)) {
       double scale = 1;
       for (const auto& v : expected[id].values) scale = std::max(scale, std::abs(v));
-      EXPECT_LE(largest_difference(value, expected[id]), kTolerance * scale) << seed << " " << p.node(id).name;
+      EXPECT_LE(largest_difference(value, expected[id]), kLoweringTolerance * scale) << seed << " " << p.node(id).name;
     }
   }
 }

@@ -4,9 +4,7 @@
 namespace doppler::program {
 namespace {
 
-constexpr double kTolerance = 1e-9;
-const Scalar kX = Scalar::argument(0);
-const Scalar kY = Scalar::argument(1);
+constexpr double kRelationTolerance = 1e-9;
 
 void expect_equal(const Relation& a, const Relation& b, const std::string& what) {
   ASSERT_EQ(a.columns, b.columns) << what;
@@ -14,7 +12,7 @@ void expect_equal(const Relation& a, const Relation& b, const std::string& what)
   for (const auto& [key, array] : a.tuples) {
     const auto found = b.tuples.find(key);
     ASSERT_NE(found, b.tuples.end()) << what;
-    EXPECT_LE(largest_difference(array, found->second), kTolerance) << what;
+    EXPECT_LE(largest_difference(array, found->second), kRelationTolerance) << what;
   }
 }
 

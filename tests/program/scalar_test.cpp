@@ -7,9 +7,6 @@
 namespace doppler::program {
 namespace {
 
-const Scalar kX = Scalar::argument(0);
-const Scalar kY = Scalar::argument(1);
-
 double at(const Scalar& f, double x, double y = 0) {
   const std::complex<double> arguments[] = {x, y};
   return f.evaluate(arguments, {}).real();
@@ -56,8 +53,8 @@ TEST(AScalar, RefusesAVariableWithoutAValue) {
 }
 
 // Central differences with step h err by h²·f'''/6 and by rounding/h: about 1e-10 for h = 1e-5.
-constexpr double kStep = 1e-5;
-constexpr double kTolerance = 1e-8;
+constexpr double kDerivativeStep = 1e-5;
+constexpr double kDerivativeTolerance = 1e-8;
 
 TEST(AScalar, HasTheDerivativeThatFiniteDifferencesShow) {
   const Scalar functions[] = {kX * kX * kY,    kX / kY,
@@ -69,8 +66,12 @@ TEST(AScalar, HasTheDerivativeThatFiniteDifferencesShow) {
                               minimum(kX, kY), if_less(kX, kY, kX * kX, 3 * kX)};
   for (const Scalar& f : functions)
     for (const auto& [x, y] : {std::pair{0.7, 1.9}, std::pair{1.3, 0.4}}) {
-      EXPECT_NEAR(at(f.derivative(0), x, y), (at(f, x + kStep, y) - at(f, x - kStep, y)) / (2 * kStep), kTolerance);
-      EXPECT_NEAR(at(f.derivative(1), x, y), (at(f, x, y + kStep) - at(f, x, y - kStep)) / (2 * kStep), kTolerance);
+      EXPECT_NEAR(at(f.derivative(0), x, y),
+                  (at(f, x + kDerivativeStep, y) - at(f, x - kDerivativeStep, y)) / (2 * kDerivativeStep),
+                  kDerivativeTolerance);
+      EXPECT_NEAR(at(f.derivative(1), x, y),
+                  (at(f, x, y + kDerivativeStep) - at(f, x, y - kDerivativeStep)) / (2 * kDerivativeStep),
+                  kDerivativeTolerance);
     }
 }
 

@@ -8,6 +8,10 @@
 
 namespace doppler::program {
 
+// The arguments of a scalar function.
+inline const Scalar kX = Scalar::argument(0);
+inline const Scalar kY = Scalar::argument(1);
+
 inline Dense random_dense(const Shape& shape, Rng& rng, double low = -1, double high = 1, bool complex = false) {
   Dense result(shape);
   for (auto& value : result.values) value = {rng.uniform(low, high), complex ? rng.uniform(low, high) : 0.0};

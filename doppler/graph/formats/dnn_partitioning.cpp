@@ -36,9 +36,9 @@ bool flag(const JsonFields& fields, const char* key) {
   return value->is_boolean() ? value->get<bool>() : *value == 1;
 }
 
-class Reader {
+class DnnReader {
  public:
-  explicit Reader(const std::string& where) : where_(where), builder_(where) {}
+  explicit DnnReader(const std::string& where) : where_(where), builder_(where) {}
 
   LoadedGraph read(std::string_view content) {
     const formats::JsonSection sections[] = {
@@ -120,7 +120,7 @@ class Reader {
 }  // namespace
 
 LoadedGraph parse_dnn_partitioning(const std::string& where, std::string_view content) {
-  return Reader(where).read(content);
+  return DnnReader(where).read(content);
 }
 
 }  // namespace doppler

@@ -41,9 +41,9 @@ struct PendingTensor {
   std::vector<std::uint32_t> consumers;
 };
 
-class Reader {
+class NativeReader {
  public:
-  explicit Reader(const std::string& where) : where_(where), builder_(where) {}
+  explicit NativeReader(const std::string& where) : where_(where), builder_(where) {}
 
   LoadedGraph read(std::string_view content) {
     const formats::JsonSection sections[] = {
@@ -229,7 +229,7 @@ class Writer {
 }  // namespace
 
 LoadedGraph parse_native_json(const std::string& where, std::string_view content) {
-  return Reader(where).read(content);
+  return NativeReader(where).read(content);
 }
 
 std::string graph_to_json(const Graph& graph, std::string_view program) { return Writer(graph).write(program); }

@@ -12,18 +12,18 @@
 namespace doppler {
 namespace {
 
-constexpr std::string_view kSeparators = ", \t\r";
+constexpr std::string_view kTxtSeparators = ", \t\r";
 
-struct Edge {
+struct FileEdge {
   std::uint64_t src, dst;
-  bool operator==(const Edge&) const = default;
+  bool operator==(const FileEdge&) const = default;
 };
 
 // Each of these files has one wrong number in its list of targets; its twin with op kinds (gdp_…) is intact.
 // Sizes and edge together single the file out.
 struct Damage {
   std::size_t ops, edges;
-  Edge found, intended;
+  FileEdge found, intended;
 };
 constexpr std::array<Damage, 3> kKnownDamage = {{
     {76, 80, {1, 6}, {1, 16}},     // chain_mm
@@ -37,13 +37,13 @@ std::vector<std::uint64_t> read_integers(formats::TextLine line) {
   return values;
 }
 
-std::vector<Edge> read_edges(const std::string& where, formats::TextReader& reader) {
+std::vector<FileEdge> read_edges(const std::string& where, formats::TextReader& reader) {
   const auto sources = read_integers(reader.next_line("the sources of the edges"));
   const auto targets = read_integers(reader.next_line("the targets of the edges"));
   if (sources.size() != targets.size())
     throw InputError(fmt::format("{}: {} edge sources on line 3 and {} targets on line 4; required equally many", where,
                                  sources.size(), targets.size()));
-  std::vector<Edge> edges;
+  std::vector<FileEdge> edges;
   edges.reserve(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) edges.push_back({sources[i], targets[i]});
   return edges;
@@ -70,13 +70,13 @@ std::vector<double> read_rows(formats::TextReader& reader, GraphBuilder& builder
   return communication;
 }
 
-void check_edges(const std::string& where, const std::vector<Edge>& edges, OpId ops) {
+void check_edges(const std::string& where, const std::vector<FileEdge>& edges, OpId ops) {
   for (const auto& [src, dst] : edges)
     if (src >= ops || dst >= ops)
       throw InputError(fmt::format("{}: edge {} -> {}; required ops below {}", where, src, dst, ops));
 }
 
-void handle_damage(const std::string& where, std::vector<Edge>& edges, OpId ops, bool repair,
+void handle_damage(const std::string& where, std::vector<FileEdge>& edges, OpId ops, bool repair,
                    std::vector<std::string>& warnings) {
   for (const Damage& damage : kKnownDamage) {
     if (damage.ops != ops || damage.edges != edges.size()) continue;
@@ -91,7 +91,7 @@ void handle_damage(const std::string& where, std::vector<Edge>& edges, OpId ops,
 }
 
 // One line for any number of edges with the same defect.
-void warn(const std::string& where, const std::vector<Edge>& edges, std::string_view defect,
+void warn(const std::string& where, const std::vector<FileEdge>& edges, std::string_view defect,
           std::vector<std::string>& warnings) {
   if (edges.empty()) return;
   const std::string others = edges.size() > 1 ? fmt::format(" and {} more", edges.size() - 1) : "";
@@ -100,7 +100,7 @@ void warn(const std::string& where, const std::vector<Edge>& edges, std::string_
 }
 
 // Removes all but the first of equal edges and returns the removed ones.
-std::vector<Edge> merge_duplicates(std::vector<Edge>& edges) {
+std::vector<FileEdge> merge_duplicates(std::vector<FileEdge>& edges) {
   std::vector<std::size_t> order(edges.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -108,7 +108,7 @@ std::vector<Edge> merge_duplicates(std::vector<Edge>& edges) {
   });
   std::vector<bool> repeated(edges.size(), false);
   for (std::size_t i = 1; i < order.size(); ++i) repeated[order[i]] = edges[order[i]] == edges[order[i - 1]];
-  std::vector<Edge> kept, removed;
+  std::vector<FileEdge> kept, removed;
   for (std::size_t i = 0; i < edges.size(); ++i) (repeated[i] ? removed : kept).push_back(edges[i]);
   edges = std::move(kept);
   return removed;
@@ -117,14 +117,14 @@ std::vector<Edge> merge_duplicates(std::vector<Edge>& edges) {
 }  // namespace
 
 LoadedGraph parse_published_txt(const std::string& where, std::string_view content, const ReadOptions& options) {
-  formats::TextReader reader(where, content, kSeparators);
+  formats::TextReader reader(where, content, kTxtSeparators);
   reader.skip_to_content();
   formats::TextLine first = reader.next_line("the number of nodes");
   const std::uint64_t nodes = first.integer("the number of nodes");
   first.expect_end();
   // Only the number of inputs matters: edges and rows leave them out and number the other nodes from 0.
   const std::size_t inputs = read_integers(reader.next_line("the input nodes")).size();
-  std::vector<Edge> edges = read_edges(where, reader);
+  std::vector<FileEdge> edges = read_edges(where, reader);
   GraphBuilder builder(where);
   builder.set_unitless(true);
   const std::vector<double> communication = read_rows(reader, builder);
@@ -136,9 +136,9 @@ LoadedGraph parse_published_txt(const std::string& where, std::string_view conte
   std::vector<std::string> warnings;
   handle_damage(where, edges, ops, options.repair, warnings);
   warn(where, merge_duplicates(edges), "more than once; merged", warnings);
-  std::vector<Edge> backward;
+  std::vector<FileEdge> backward;
   std::copy_if(edges.begin(), edges.end(), std::back_inserter(backward),
-               [](const Edge& edge) { return edge.src > edge.dst; });
+               [](const FileEdge& edge) { return edge.src > edge.dst; });
   warn(where, backward, "against the order of the ids; read as it is", warnings);
   for (OpId op = 0; op < ops; ++op) builder.add_tensor(op, 0, communication[op]);  // tensor id = op id
   for (const auto& [src, dst] : edges) builder.add_consumer(static_cast<TensorId>(src), static_cast<OpId>(dst));

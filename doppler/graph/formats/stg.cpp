@@ -6,7 +6,7 @@
 namespace doppler {
 namespace {
 
-constexpr std::string_view kSeparators = " \t\r";
+constexpr std::string_view kStgSeparators = " \t\r";
 constexpr OpId kNoOp = std::numeric_limits<OpId>::max();
 
 struct Dependence {
@@ -30,7 +30,7 @@ std::uint64_t read_task_count(const std::string& where, formats::TextReader& rea
 }  // namespace
 
 LoadedGraph parse_stg(const std::string& where, std::string_view content) {
-  formats::TextReader reader(where, content, kSeparators);
+  formats::TextReader reader(where, content, kStgSeparators);
   const std::uint64_t tasks = read_task_count(where, reader, content.size());
   const std::uint64_t ids = tasks + 2;  // with the dummies 0 and tasks + 1
   GraphBuilder builder(where);

@@ -51,18 +51,18 @@ Run read_run(const JsonFields& task) {
 // ---- reading: schema 1.4 has everything in one place, 1.5 and 1.6 separate the workflow from its execution
 // ----
 
-class Reader {
+class WfCommonsReader {
  public:
-  explicit Reader(const std::string& where) : where_(where) {}
+  explicit WfCommonsReader(const std::string& where) : where_(where) {}
 
   Workflow read(std::string_view content) {
     const auto to = [this](auto read_one) {
       return [this, read_one](std::size_t index, const Json& element) { (this->*read_one)(index, element); };
     };
-    const formats::JsonSection sections[] = {{"workflow.tasks", to(&Reader::read_old_task)},
-                                             {"workflow.specification.tasks", to(&Reader::read_task)},
-                                             {"workflow.specification.files", to(&Reader::read_file)},
-                                             {"workflow.execution.tasks", to(&Reader::read_execution)}};
+    const formats::JsonSection sections[] = {{"workflow.tasks", to(&WfCommonsReader::read_old_task)},
+                                             {"workflow.specification.tasks", to(&WfCommonsReader::read_task)},
+                                             {"workflow.specification.files", to(&WfCommonsReader::read_file)},
+                                             {"workflow.execution.tasks", to(&WfCommonsReader::read_execution)}};
     const Json file = formats::parse_json(where_, content, sections);
     const JsonFields head(where_, file);
     const std::string& version = head.string("schemaVersion");
@@ -132,9 +132,9 @@ class Reader {
 
 // ---- building ----
 
-class Builder {
+class WorkflowBuilder {
  public:
-  Builder(const std::string& where, Workflow workflow)
+  WorkflowBuilder(const std::string& where, Workflow workflow)
       : where_(where), workflow_(std::move(workflow)), builder_(where) {}
 
   Graph build() {
@@ -241,7 +241,7 @@ class Builder {
 }  // namespace
 
 LoadedGraph parse_wfcommons(const std::string& where, std::string_view content) {
-  return {Builder(where, Reader(where).read(content)).build(), "wfcommons", {}};
+  return {WorkflowBuilder(where, WfCommonsReader(where).read(content)).build(), "wfcommons", {}};
 }
 
 }  // namespace doppler

@@ -5,19 +5,13 @@
 #include "doppler/place/list/simple_placements.h"
 #include "doppler/place/memory.h"
 
-// The file becomes part of the program, so that it is there wherever the program is.
-asm(R"(
-  .section .rodata
-  .balign 16
-doppler_shipped_policy:
-  .incbin ")" DOPPLER_SHIPPED_POLICY R"("
-doppler_shipped_policy_end:
-  .previous
-)");
-extern const char shipped_begin[] asm("doppler_shipped_policy");
-extern const char shipped_end[] asm("doppler_shipped_policy_end");
-
 namespace doppler {
+
+// The bytes of models/doppler.policy, so that the policy is wherever this library is. The build generates their source
+// (cmake/embed_bytes.cmake).
+extern const unsigned char kShippedPolicy[];
+extern const std::size_t kShippedPolicySize;
+
 namespace {
 
 // A trained policy is specialised more gently than a new one is trained.
@@ -26,7 +20,8 @@ constexpr double kRate = 1e-3, kLastRate = 1e-4;
 }  // namespace
 
 PolicyFile shipped_policy() {
-  return parse_policy("models/doppler.policy", std::string_view(shipped_begin, shipped_end));
+  const auto* const begin = reinterpret_cast<const char*>(kShippedPolicy);
+  return parse_policy("models/doppler.policy", std::string_view(begin, kShippedPolicySize));
 }
 
 DopplerPolicy::DopplerPolicy(const std::string& where, PolicyFile file, const DopplerPolicyOptions& options)

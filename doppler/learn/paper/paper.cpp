@@ -100,7 +100,8 @@ PaperGraph describe(const PolicyInput& input) {
 class PaperNetwork final : public Network<float> {
  public:
   PaperNetwork(Rng rng, const std::filesystem::path& directory) {
-    const Module module{"doppler_torch", "--architecture paper", "a build with libtorch"};
+    const Module module{"doppler_torch", "--architecture paper",
+                        "a build that found libtorch (Debian: libtorch-dev; tools/install_deps test)"};
     const auto make = reinterpret_cast<MakePaperEngine>(open_module(module, directory, kMakePaperEngine));
     add_gnn(rng);
     add_head(kPaperSel, rng);

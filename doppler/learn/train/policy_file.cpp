@@ -29,6 +29,7 @@ std::uint64_t checksum(std::string_view bytes) {
 
 std::vector<std::string> feature_names() {
   std::vector<std::string> names;
+  names.reserve(kNodeFeatures.size() + kDeviceFeatures.size() + kPaperDeviceFeatures.size());
   for (const std::string_view name : kNodeFeatures) names.emplace_back("node " + std::string(name));
   for (const std::string_view name : kDeviceFeatures) names.emplace_back("device " + std::string(name));
   for (const std::string_view name : kPaperDeviceFeatures) names.emplace_back("paper " + std::string(name));
@@ -75,7 +76,7 @@ std::vector<float> take_floats(const std::string& where, std::string_view& bytes
 }  // namespace
 
 std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng rng) {
-  if (architecture == "paper") return make_paper_network(rng, executable_directory());
+  if (architecture == "paper") return make_paper_network(rng, library_directory());
   GnnShape shape;
   std::size_t& width = shape.width;
   char messages[16] = "";

@@ -12,11 +12,11 @@
 namespace doppler {
 namespace {
 
-constexpr std::size_t kFinalists = 3;      // beside the placement of stage II
-constexpr double kFinalShare = 0.2;        // of the runs
-constexpr double kSignificance = 0.05;     // of the final
-constexpr std::uint64_t kRunsPerStep = 4;  // a policy that has settled needs no runs, and must end nevertheless
-constexpr std::uint32_t kSamples = 16;     // of the policy, where it is asked as a whole
+constexpr std::size_t kFinalists = 3;         // beside the placement of stage II
+constexpr double kFinalShare = 0.2;           // of the runs
+constexpr double kSignificance = 0.05;        // of the final
+constexpr std::uint64_t kRunsPerStep = 4;     // a policy that has settled needs no runs, and must end nevertheless
+constexpr std::uint32_t kPolicySamples = 16;  // of the policy, where it is asked as a whole
 constexpr std::uint64_t kSearchEvaluations = 20'000;  // in the corrected simulator, per update
 
 LearnerOptions learner_of(const SystemStageOptions& options) {
@@ -99,7 +99,7 @@ void SystemStage::measure_starts() {
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
   try {
-    simulated_.evaluate(zero_shot(network_, simulated_.problem(), simulated_.objective(), kSamples, options).placement);
+    simulated_.evaluate(zero_shot(network_, simulated_.problem(), simulated_.objective(), kPolicySamples, options).placement);
   } catch (const InfeasibleError&) {
     // Whether anything fits is asked next.
   }
@@ -120,7 +120,7 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
   options.budget = Budget::for_evaluations(kSearchEvaluations);
   options.seed = seed;
   const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
-    return zero_shot(network_, problem, objective, kSamples, how);
+    return zero_shot(network_, problem, objective, kPolicySamples, how);
   };
   const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), task_.best(), advice, options);
   if (found.predicted >= found.before) return;
