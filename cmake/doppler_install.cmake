@@ -1,17 +1,23 @@
-# `cmake --install`: the command, one static library per module with its headers, and a package for find_package().
+# `cmake --install`: the command, one shared library with everything in it, the public headers, and a package for
+# find_package(). The library's own libraries stay behind it, so that a user needs none of their headers or paths.
 include(CMakePackageConfigHelpers)
+
+add_library(doppler_library SHARED)
+set_target_properties(doppler_library PROPERTIES OUTPUT_NAME doppler EXPORT_NAME doppler LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+add_library(doppler::doppler ALIAS doppler_library)
+target_compile_features(doppler_library PUBLIC cxx_std_20)
+target_include_directories(doppler_library PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+get_property(modules GLOBAL PROPERTY DOPPLER_MODULES)
+foreach(module IN LISTS modules)
+  target_link_libraries(doppler_library PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,doppler_${module}>)
+endforeach()
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/doppler)
 install(TARGETS doppler RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS metis onnx_libraries openblas EXPORT doppler)  # doppler_place, doppler_onnx, doppler_engine link them
-get_property(modules GLOBAL PROPERTY DOPPLER_MODULES)
-foreach(module IN LISTS modules)
-  install(TARGETS doppler_${module} EXPORT doppler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/doppler/${module})  # doppler_onnx lives in doppler/program
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/doppler/${module} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/doppler
-      FILES_MATCHING PATTERN "*.h")
-  endif()
-endforeach()
+install(TARGETS doppler_library EXPORT doppler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doppler DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT doppler NAMESPACE doppler:: FILE dopplerTargets.cmake DESTINATION ${package_directory})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dopplerConfig.cmake.in

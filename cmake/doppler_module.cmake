@@ -34,10 +34,9 @@ function(doppler_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
   add_library(doppler_${name} STATIC ${ARG_SOURCES})
   add_library(doppler::${name} ALIAS doppler_${name})
-  set_target_properties(doppler_${name} PROPERTIES EXPORT_NAME ${name})
-  set_property(GLOBAL APPEND PROPERTY DOPPLER_MODULES ${name})  # what `cmake --install` installs
+  set_property(GLOBAL APPEND PROPERTY DOPPLER_MODULES ${name})  # what the shared library is made of
   target_include_directories(doppler_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_compile_features(doppler_${name} PUBLIC cxx_std_20)
   target_link_libraries(doppler_${name} PUBLIC ${ARG_USES}
     PRIVATE ${ARG_PRIVATE_USES} $<BUILD_INTERFACE:doppler_warnings> PUBLIC $<BUILD_INTERFACE:doppler_sanitizers>)

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "doppler/api/judge.h"
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/policies.h"
@@ -57,11 +58,12 @@ Outcome run_method(const LoadedProblem& loaded, const CompareOptions& options, c
   try {
     ExactObjective objective(loaded.problem);
     const Result result = place(objective, method, method_options, bound);
-    Outcome outcome = outcome_of(loaded, options, result);
+    Outcome outcome = outcome_of(loaded.problem, loaded.file.path, result);
     if (!result.feasible) outcome.reason = "exceeds memory";
     return outcome;
   } catch (const InfeasibleError& error) {
-    Outcome outcome = outcome_of(loaded, options, bound);
+    Outcome outcome = outcome_of(loaded.problem, loaded.file.path, bound);
+    outcome.made.seed = options.seed;
     outcome.made.method = outcome.made.winner = method.name;
     outcome.feasible = false;
     outcome.reason = error.what();

@@ -10,6 +10,7 @@
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
 #include "doppler/graph/levels.h"
+#include "doppler/problem/graph_files.h"
 
 namespace doppler {
 namespace {

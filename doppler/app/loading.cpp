@@ -12,11 +12,11 @@ namespace doppler {
 namespace {
 
 // "name=size", each name once.
-std::map<std::string, program::Index> parse_dims(const std::vector<std::string>& texts) {
-  std::map<std::string, program::Index> dims;
+std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t> dims;
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');  // a name may contain one
-    program::Index size = 0;
+    std::int64_t size = 0;
     const char *first = text.data() + std::min(text.size(), equals + 1), *last = text.data() + text.size();
     if (equals == std::string::npos || equals == 0 ||
         std::from_chars(first, last, size) != std::from_chars_result{last, {}})
@@ -68,36 +68,6 @@ LoadedProblem load(const std::string& path, const Options& options, Purpose purp
 
 std::string show_time(const LoadedProblem& loaded, Seconds value) {
   return format_time(value, loaded.problem.graph().unitless());
-}
-
-Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const LowerBound& bound) {
-  Outcome outcome;
-  outcome.made = provenance_of(loaded.problem, loaded.file.path);
-  outcome.made.budget = describe_budget(options);
-  outcome.made.seed = options.seed;
-  outcome.made.lower_bound = bound.value;
-  outcome.bound_kind = bound.kind;
-  outcome.unitless = loaded.problem.graph().unitless();
-  return outcome;
-}
-
-Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const Result& result) {
-  Outcome outcome = outcome_of(loaded, options, result.bound);
-  outcome.made.method = result.method;
-  outcome.made.winner = result.winner;
-  outcome.made.evaluations = result.evaluations;
-  outcome.made.makespan = result.makespan;
-  outcome.gap = result.gap;
-  outcome.feasible = result.feasible;
-  outcome.optimal = result.optimal;
-  outcome.seconds = result.seconds;
-  add_expectation(outcome, loaded.problem, result.placement);
-  return outcome;
-}
-
-void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
-  outcome.jitter = problem.machine().jitter();
-  if (outcome.jitter > 0) outcome.expected = ExpectedObjective(problem).value(placement);
 }
 
 std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow) {

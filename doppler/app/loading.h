@@ -23,12 +23,6 @@ LoadedProblem load(const std::string& path, const Machine& machine, const Option
 
 std::string show_time(const LoadedProblem& loaded, Seconds value);
 
-// What is known of a placement of the problem before any method has run, and after one has.
-Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const LowerBound& bound);
-Outcome outcome_of(const LoadedProblem& loaded, const Options& options, const Result& result);
-// Adds the makespan to expect if times vary as the machine says; nothing if it says nothing.
-void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement);
-
 // One line that says why the run does not fit: op, device, bytes.
 std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow);
 

@@ -3,18 +3,18 @@
 
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
-#include "doppler/app/models.h"
 #include "doppler/app/policies.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/place.h"
+#include "doppler/report/export.h"
 #include "doppler/report/json.h"
-#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {
 
-struct PlaceOptions : Options {
+struct PlaceFlags : Options {
   PolicyOptions policy;
   std::string graph;
   std::string method = "auto";
@@ -22,71 +22,52 @@ struct PlaceOptions : Options {
   std::string export_format;  // empty: the placement file
 };
 
-// The makespan of everything on the best device that can run and hold it all; none may.
-std::optional<Seconds> best_single_device(const Problem& problem) {
-  std::optional<Seconds> best;
-  ExactObjective objective(problem);
-  std::vector<bool> class_done(problem.costs().device_classes(), false);
-  for (DeviceId device = 0; device < problem.device_count(); ++device) {
-    if (class_done[problem.costs().device_class(device)]) continue;
-    bool allowed = true;
-    for (OpId op = 0; op < problem.op_count() && allowed; ++op) allowed = problem.allows(op, device);
-    if (!allowed) continue;
-    class_done[problem.costs().device_class(device)] = true;
-    Placement placement;
-    placement.device_of_op.assign(problem.op_count(), device);
-    const Timeline timeline = objective.simulate(placement);
-    if (timeline.feasible() && (!best || timeline.makespan < *best)) best = timeline.makespan;
-  }
-  return best;
+PlaceOptions place_options(const PlaceFlags& options) {
+  PlaceOptions result;
+  result.method = options.method;
+  result.evaluations = options.evaluations;
+  result.time = parse_duration(options.time, "--time");
+  result.seed = options.seed;
+  result.threads = options.threads;
+  result.published = options.published;
+  result.policy = options.policy.checkpoint;
+  if (!options.policy.train.empty()) result.train = parse_duration(options.policy.train, "--train");
+  result.samples = options.policy.samples;
+  result.alone = options.policy.alone;
+  result.interrupted = interrupt_flag();
+  return result;
 }
 
-Result search(const LoadedProblem& loaded, const PlaceOptions& options, const Method& method,
-              const LearnedPolicy& policy, const LowerBound& bound) {
-  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
-  progress.start(method.name);
-  MethodOptions method_options = method_options_from(options);
-  method_options.policy = &policy;
-  method_options.on_progress = [&](const Progress& state) { progress.show(state); };
-  ExactObjective objective(loaded.problem);
-  return place(objective, method, method_options, bound);
-}
-
-void run_place(const PlaceOptions& options) {
+void run_place(const PlaceFlags& options) {
   if (options.output == "-" && options.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
-  const Method& method = method_by_name(options.method);
-  method_options_from(options);  // a bad --time is better found before a large graph is read
-  if (!options.policy.train.empty() && method.family != Method::Family::learned)
-    throw InputError(
-        fmt::format("--train: found --method {}; required a learned one: {}", method.name, learned_methods()));
-  const auto policy = load_policy(options.policy);
-  const LoadedProblem loaded = load(options.graph, options);
+  PlaceOptions placing = place_options(options);  // a bad flag is better found before a large graph is read
+  method_by_name(placing.method);
+  std::optional<ExportFormat> format;
   if (!options.export_format.empty()) {
-    check_export(options.export_format, options, loaded.file);
+    format = parse_export_format(options.export_format);
     if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
   }
-  const Result result = search(loaded, options, method, *policy, lower_bound(loaded.problem));
-  if (result.timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *result.timeline.overflow));
+  const LoadedProblem loaded = load(options.graph, options);
+  if (format) check_export(*format, loaded.file);
 
-  const Graph& graph = loaded.problem.graph();
-  PlaceResult placed;
-  placed.run = simulation_result(outcome_of(loaded, options, result), loaded.problem, result.timeline);
-  placed.ops = graph.op_count();
-  placed.edges = graph.edge_count();
-  placed.single_device = best_single_device(loaded.problem);
-  placed.placement = result.placement;
-  Provenance& made = placed.run.outcome.made;
-  if (!options.policy.train.empty()) made.budget = options.policy.train + " of training";
+  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
+  progress.start(placing.method);
+  placing.graph = loaded.file.path;
+  placing.on_progress = [&](const Progress& state) { progress.show(state); };
+  PlaceResult result = place(loaded.problem, placing);
+  result.run.outcome.made.budget =
+      options.policy.train.empty() ? describe_budget(options) : options.policy.train + " of training";
+
   if (!options.output.empty())
-    write_file_atomically(options.output, options.export_format.empty()
-                                              ? placement_to_json(result.placement, made)
-                                              : export_placement(options.export_format, loaded.file, result.placement,
-                                                                 loaded.problem.machine()));
+    write_file_atomically(
+        options.output,
+        format ? export_placement(*format, loaded.file, result.placement, loaded.problem.machine())
+               : placement_to_json(result.placement, result.run.outcome.made));
   if (options.output == "-")
-    write_json_if_asked(options, to_json(placed));
+    write_json_if_asked(options, to_json(result));
   else
-    present(options, placed);
+    present(options, result);
   if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
 }
 
@@ -100,7 +81,7 @@ std::string method_help() {
 
 void add_place(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("place", "Find a placement and say what it is worth");
-  auto options = std::make_shared<PlaceOptions>();
+  auto options = std::make_shared<PlaceFlags>();
   verb->add_option("graph", options->graph, "A graph in any format of docs/formats.md; - is standard input")
       ->required();
   add_machine_flag(*verb, *options, true);

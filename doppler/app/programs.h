@@ -3,7 +3,7 @@
 #include <string>
 
 #include "doppler/app/options.h"
-#include "doppler/problem/load.h"
+#include "doppler/problem/graph_files.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/autodiff.h"
 #include "doppler/program/expr/workloads.h"

@@ -8,6 +8,7 @@
 #include "doppler/graph/formats/dot.h"
 #include "doppler/report/trace.h"
 #include "doppler/sim/simulator.h"
+#include "doppler/simulate.h"
 
 namespace doppler {
 namespace {
@@ -22,18 +23,13 @@ void run_simulate(const SimulateOptions& options) {
       placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");
 
   const Timeline timeline = Simulator(loaded.problem).simulate(placement);
-  Outcome outcome = outcome_of(loaded, options, lower_bound(loaded.problem));
-  outcome.made.makespan = timeline.makespan;
-  outcome.gap = gap(timeline.makespan, outcome.made.lower_bound);
-  add_expectation(outcome, loaded.problem, placement);
-  outcome.feasible = timeline.feasible();
-  outcome.optimal = timeline.feasible() && reaches(timeline.makespan, outcome.made.lower_bound);
-
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem.graph(), loaded.problem.machine()));
   if (!options.dot.empty())
     write_file_atomically(options.dot, graph_to_dot(loaded.problem.graph(), placement.device_of_op));
-  present(options, simulation_result(outcome, loaded.problem, timeline));
+  SimulationResult result = simulate(loaded.problem, placement, timeline);
+  result.outcome.made.graph = loaded.file.path;
+  present(options, result);
   if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
 }
 

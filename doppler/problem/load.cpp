@@ -5,6 +5,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/read_graph.h"
+#include "doppler/problem/graph_files.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/text/ein_text.h"
 
@@ -42,7 +43,7 @@ GraphFile read_model(const std::string& path, std::string content, const Machine
   file.path = path;
   file.format = "onnx";
   file.graph = std::make_shared<Graph>(std::move(model.graph));
-  file.onnx = OnnxFile{model.totals, std::move(model.op_of_node), std::move(content)};
+  file.onnx = std::make_shared<OnnxFile>(OnnxFile{model.totals, std::move(model.op_of_node), std::move(content)});
   file.warnings = std::move(model.warnings);
   return file;
 }

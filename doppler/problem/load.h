@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "doppler/problem/problem.h"
-#include "doppler/program/lower/lower.h"
-#include "doppler/program/onnx/import.h"
-#include "doppler/program/text/program_json.h"
 
 namespace doppler {
+
+struct OnnxFile;
 
 // How a file becomes a problem.
 struct LoadOptions {
@@ -19,16 +18,9 @@ struct LoadOptions {
   std::optional<Links> links = std::nullopt;        // none: as the machine says, whatever `rules` says
   std::vector<std::string> pins = {};               // "op=device", by names; a device also by its number
   bool repair = false;                              // fix the known damage of the published graphs instead of warning
-  std::map<std::string, program::Index> dims = {};  // ONNX: sizes of symbolic dimensions
+  std::map<std::string, std::int64_t> dims = {};  // ONNX: sizes of symbolic dimensions
   std::uint32_t shard = 0;                          // ONNX: cut every op in at most this many blocks; 0: ops stay whole
   bool runnable = false;  // make the program of a graph file ready to run; takes as long as lowering it
-};
-
-// An ONNX model beside its graph.
-struct OnnxFile {
-  program::OnnxTotals totals;
-  std::vector<OpId> op_of_node;  // as program::ImportedModel has it
-  std::string content;
 };
 
 // What a file says, whatever its format: a graph, and the program that it was lowered from if there is one.
@@ -38,16 +30,13 @@ struct GraphFile {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const program::RunnableProgram> program;  // null: none, or not asked for
   bool has_program = false;                                 // the file carries one
-  std::optional<OnnxFile> onnx;
+  std::shared_ptr<const OnnxFile> onnx;  // null: the file is no ONNX model
   std::vector<std::string> warnings;  // what the user should know, one line each
 };
 
 // Reads a file in any format of docs/formats.md, by content; "-" is standard input. A program is cut for `machine`, one
 // part per device, and a model if options.shard asks for it; null: no machine decides. Throws InputError.
 GraphFile read_graph_file(const std::string& path, const Machine* machine, const LoadOptions& options = {});
-// A program that is in memory, as if it had been read.
-GraphFile lower_to_file(std::string name, std::shared_ptr<program::Program> program, program::Plan plan,
-                        program::LowerOptions options);
 
 // The file on a machine. Throws InputError and InfeasibleError as Problem does, and InputError for a wrong pin.
 Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOptions& options = {});
@@ -58,9 +47,5 @@ struct LoadedProblem {
   Problem problem;
 };
 LoadedProblem load_problem(const std::string& path, const Machine& machine, const LoadOptions& options = {});
-
-// What cutting a program needs to know of a machine: the first device and its link to the second. Throws InputError if
-// the machine has no compute rates.
-program::Speeds speeds_of(const Machine& machine);
 
 }  // namespace doppler

@@ -1,5 +1,6 @@
-#include "doppler/app/models.h"
+#include "doppler/report/export.h"
 
+#include <array>
 #include <map>
 #include <set>
 
@@ -7,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/base/parse_enum.h"
+#include "doppler/problem/graph_files.h"
 
 namespace doppler {
 namespace {
@@ -39,19 +42,7 @@ nlohmann::ordered_json device_label(const Machine& machine, DeviceId device) {
   return number;
 }
 
-}  // namespace
-
-void check_export(const std::string& format, const Options& options, const GraphFile& file) {
-  if (format != "onnx" && format != "device-map")
-    throw InputError(fmt::format("--export: found '{}'; required onnx or device-map", format));
-  if (!file.onnx)
-    throw InputError(
-        fmt::format("--export {}: found a graph of format '{}'; required an ONNX model", format, file.format));
-  if (options.shard > 0)
-    throw InputError(fmt::format("--export {}: found --shard {}; required one device per node, without --shard", format,
-                                 options.shard));
-}
-
+// Every module that is on one device as a whole, then nodes by name.
 std::string device_map(const std::vector<std::string>& node_names, const std::vector<DeviceId>& device_of_node,
                        const Machine& machine) {
   std::map<std::string, std::set<DeviceId>> devices_of_module;
@@ -76,11 +67,29 @@ std::string device_map(const std::vector<std::string>& node_names, const std::ve
   return map.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string export_placement(const std::string& format, const GraphFile& file, const Placement& placement,
+}  // namespace
+
+std::string_view to_string(ExportFormat format) { return format == ExportFormat::onnx ? "onnx" : "device-map"; }
+ExportFormat parse_export_format(std::string_view text) {
+  return parse_enum(text, "--export", std::array{ExportFormat::onnx, ExportFormat::device_map});
+}
+
+void check_export(ExportFormat format, const GraphFile& file) {
+  if (!file.onnx)
+    throw InputError(fmt::format("--export {}: found a graph of format '{}'; required an ONNX model", to_string(format),
+                                 file.format));
+  if (file.onnx->op_of_node.empty())
+    throw InputError(fmt::format("--export {}: found a model cut by --shard; required one device per node, without it",
+                                 to_string(format)));
+}
+
+std::string export_placement(ExportFormat format, const GraphFile& file, const Placement& placement,
                              const Machine& machine) {
+  check_export(format, file);
   std::vector<DeviceId> devices;
   for (const OpId op : file.onnx->op_of_node) devices.push_back(placement.device_of_op[op]);
-  if (format == "device-map") return device_map(program::onnx_node_names(file.onnx->content), devices, machine);
+  if (format == ExportFormat::device_map)
+    return device_map(program::onnx_node_names(file.onnx->content), devices, machine);
   std::vector<std::string> names;
   for (const DeviceId device : devices) names.push_back(machine.device(device).name);
   return program::annotate_onnx(file.onnx->content, names);

@@ -1,0 +1,55 @@
+#include "doppler/api/judge.h"
+
+#include "doppler/base/error.h"
+#include "doppler/sim/objective.h"
+
+namespace doppler {
+
+Outcome outcome_of(const Problem& problem, std::string graph, const LowerBound& bound) {
+  Outcome outcome;
+  outcome.made = provenance_of(problem, std::move(graph));
+  outcome.made.lower_bound = bound.value;
+  outcome.bound_kind = bound.kind;
+  outcome.unitless = problem.graph().unitless();
+  return outcome;
+}
+
+Outcome outcome_of(const Problem& problem, std::string graph, const Result& result) {
+  Outcome outcome = outcome_of(problem, std::move(graph), result.bound);
+  outcome.made.method = result.method;
+  outcome.made.winner = result.winner;
+  outcome.made.evaluations = result.evaluations;
+  outcome.made.seed = result.seed;
+  outcome.made.makespan = result.makespan;
+  outcome.gap = result.gap;
+  outcome.feasible = result.feasible;
+  outcome.optimal = result.optimal;
+  outcome.seconds = result.seconds;
+  add_expectation(outcome, problem, result.placement);
+  return outcome;
+}
+
+void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
+  outcome.jitter = problem.machine().jitter();
+  if (outcome.jitter > 0) outcome.expected = ExpectedObjective(problem).value(placement);
+}
+
+void check_allowed(const std::string& where, const Problem& problem, const Placement& placement) {
+  const Graph& graph = problem.graph();
+  const Machine& machine = problem.machine();
+  check_size(where, placement, problem.op_count(), problem.device_count());
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    const DeviceId device = placement.device_of_op[op];
+    if (!problem.allows(op, device))
+      throw InputError(fmt::format(
+          "{}: op '{}' is on device '{}', which cannot run it or its colocation group; required device '{}'", where,
+          graph.name(op), machine.device(device).name, machine.device(problem.devices(op).front()).name));
+    const OpId first = problem.unit(op).front();
+    if (device != placement.device_of_op[first])
+      throw InputError(fmt::format(
+          "{}: ops '{}' and '{}' are on different devices; required the same, they share a colocation group", where,
+          graph.name(first), graph.name(op)));
+  }
+}
+
+}  // namespace doppler

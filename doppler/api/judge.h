@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "doppler/place/method.h"
+#include "doppler/report/results.h"
+
+namespace doppler {
+
+// What is known of a placement of the problem before any method has run. `graph` is the user's name for the graph.
+Outcome outcome_of(const Problem& problem, std::string graph, const LowerBound& bound);
+// The same after a method has.
+Outcome outcome_of(const Problem& problem, std::string graph, const Result& result);
+// Adds the makespan to expect if times vary as the machine says; nothing if it says nothing.
+void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement);
+
+// Throws InputError if a user's placement contradicts the machine or the graph; `where` starts the text. A method's
+// placement may not, which is verify()'s business.
+void check_allowed(const std::string& where, const Problem& problem, const Placement& placement);
+
+}  // namespace doppler

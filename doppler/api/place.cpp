@@ -1,0 +1,86 @@
+#include "doppler/place.h"
+
+#include "doppler/api/judge.h"
+#include "doppler/api/policies.h"
+#include "doppler/base/error.h"
+#include "doppler/report/export.h"
+
+namespace doppler {
+namespace {
+
+MethodOptions method_options(const PlaceOptions& options, const LearnedPolicy* policy) {
+  MethodOptions result;
+  const Budget budget =
+      options.evaluations ? Budget::for_evaluations(*options.evaluations) : Budget::for_time(options.time);
+  result.budget = budget.with_interrupt(options.interrupted);
+  result.seed = options.seed;
+  result.threads = options.threads;
+  result.published = options.published;
+  result.policy = policy;
+  result.on_progress = options.on_progress;
+  return result;
+}
+
+// The makespan of everything on the best device that can run and hold it all; none may.
+std::optional<Seconds> best_single_device(const Problem& problem) {
+  std::optional<Seconds> best;
+  ExactObjective objective(problem);
+  std::vector<bool> class_done(problem.costs().device_classes(), false);
+  for (DeviceId device = 0; device < problem.device_count(); ++device) {
+    if (class_done[problem.costs().device_class(device)]) continue;
+    bool allowed = true;
+    for (OpId op = 0; op < problem.op_count() && allowed; ++op) allowed = problem.allows(op, device);
+    if (!allowed) continue;
+    class_done[problem.costs().device_class(device)] = true;
+    Placement placement;
+    placement.device_of_op.assign(problem.op_count(), device);
+    const Timeline timeline = objective.simulate(placement);
+    if (timeline.feasible() && (!best || timeline.makespan < *best)) best = timeline.makespan;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string device_map(const GraphFile& file, const Placement& placement, const Machine& machine) {
+  return export_placement(ExportFormat::device_map, file, placement, machine);
+}
+
+PlaceResult place(const Problem& problem, const PlaceOptions& options) {
+  return place(problem, method_by_name(options.method), options);
+}
+
+PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options) {
+  if (options.train > 0 && method.family != Method::Family::learned)
+    throw InputError(
+        fmt::format("--train: found --method {}; required a learned one: {}", method.name, learned_methods()));
+  const auto policy =
+      load_policy(options.policy, {.samples = options.samples, .alone = options.alone, .train = options.train});
+
+  // Phase 1: a time that no placement can beat. A search that reaches it is done, and the gap is measured by it.
+  const LowerBound bound = lower_bound(problem);
+
+  // Phase 2: the method looks for a placement that its objective likes, within its budget.
+  ExactObjective exact(problem);
+  Objective& objective = options.objective != nullptr ? *options.objective : exact;
+  const Result found = place(objective, method, method_options(options, policy.get()), bound);
+  if (const auto& overflow = found.timeline.overflow)
+    throw InfeasibleError(fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}",
+                                      options.graph.empty() ? problem.graph().title() : options.graph,
+                                      problem.graph().name(overflow->op), format_bytes(overflow->needed),
+                                      problem.machine().device(overflow->device).name,
+                                      format_bytes(overflow->capacity)));
+
+  // Phase 3: what the placement is worth, and what one device alone would take.
+  PlaceResult result;
+  result.run = simulation_result(
+      outcome_of(problem, options.graph.empty() ? problem.graph().title() : options.graph, found), problem,
+      found.timeline);
+  result.ops = problem.op_count();
+  result.edges = problem.graph().edge_count();
+  result.single_device = best_single_device(problem);
+  result.placement = found.placement;
+  return result;
+}
+
+}  // namespace doppler

@@ -1,0 +1,18 @@
+// Reads an ONNX model, places it on four GPUs, and prints what that is worth and where every module goes:
+//   place_model model.onnx
+#include <iostream>
+
+#include <doppler/errors.h>
+#include <doppler/place.h>
+
+int main(int argc, char** argv) try {
+  const doppler::Machine machine = doppler::load_machine("v100x4");
+  const doppler::LoadedProblem model = doppler::load_problem(argc > 1 ? argv[1] : "model.onnx", machine);
+  const doppler::PlaceResult found = doppler::place(model.problem, {.time = 3});
+  const doppler::Outcome& outcome = found.run.outcome;
+  std::cout << "makespan " << outcome.made.makespan << " s, at most " << 100 * outcome.gap << " % above the optimum\n"
+            << doppler::device_map(model.file, found.placement, machine);
+} catch (const doppler::InputError& error) {
+  std::cerr << error.what() << "\n";
+  return 2;
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+// Finding a placement: which device runs which op.
+//
+//   doppler::LoadedProblem model = doppler::load_problem("model.onnx", doppler::load_machine("v100x4"));
+//   doppler::PlaceResult found = doppler::place(model.problem, {.method = "auto", .time = 5});
+//   found.run.outcome.made.makespan;   // seconds, by the simulator
+//   found.run.outcome.gap;             // how far above a bound that no placement can beat: 0.08 is 8 %
+//   found.placement.device_of_op;      // a device for every op
+//
+// Limits. The makespan is simulated with the machine's exact times; where times vary, outcome.expected says what to
+// expect. A method that searches uses the whole time it is given, unless it reaches the bound. The same seed and number
+// of `evaluations` give the same placement at any number of threads; a time does not.
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "doppler/place/method.h"
+#include "doppler/problem/load.h"
+#include "doppler/problem/problem.h"
+#include "doppler/report/results.h"
+
+namespace doppler {
+
+struct PlaceOptions {
+  std::string method = "auto";    // methods() lists them
+  Seconds time = 10;              // for methods that search
+  std::optional<std::uint64_t> evaluations = {};  // how many simulations instead of how long
+  std::uint64_t seed = 0;
+  unsigned threads = 1;          // never changes the result, only when it is there
+  std::string policy = {};       // for learned methods and `auto`: a policy file or the directory of a training
+  Seconds train = 0;             // learned methods: how long to specialise on the problem before answering
+  std::uint32_t samples = 64;    // learned methods: placements to draw beside the greedy one
+  bool alone = false;            // learned methods: the policy's own answer, even if a heuristic does better
+  bool published = false;        // critical_path: with the defects of the published code, for parity
+  Objective* objective = nullptr;  // what placements are judged by; null: the exact makespan
+  std::string graph = {};          // the name that results have for the graph; empty: its title
+  std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
+  const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: the best so far is returned soon
+};
+
+// Runs the method and says what its placement is worth. Throws InputError for a wrong option and InfeasibleError if
+// nothing that fits in memory was found.
+PlaceResult place(const Problem& problem, const PlaceOptions& options = {});
+// The same by a method of your own, such as
+//   const Method mine{"mine", "one line for people", Method::Family::search, true, my_function};
+PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options = {});
+
+// {"layers.0": 0, …}: the modules of an ONNX model and their devices, as `device_map` of Hugging Face takes them. Every
+// module that is on one device as a whole, then nodes by name. Accelerators are numbered as in CUDA, a processor is
+// "cpu". Throws InputError if the file is no ONNX model, or was cut.
+std::string device_map(const GraphFile& file, const Placement& placement, const Machine& machine);
+
+}  // namespace doppler
