@@ -1,6 +1,5 @@
 #include "doppler/app/serve.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -9,22 +8,12 @@
 #include "doppler/app/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/base/statistics.h"
 #include "doppler/bounds/bounds.h"
 #include "doppler/report/plot.h"
-#include "doppler/serve/deployment.h"
+#include "doppler/serve/service.h"
 
 namespace doppler {
 namespace {
-
-// What the summary calls "right after" a drift, and "before" it or "at the end".
-constexpr std::size_t kRightAfter = 10, kSpan = 20;
-
-struct Drift {
-  DeviceId device = 0;
-  double factor = 1;
-  std::size_t run = 0;  // the first that is affected, from 0
-};
 
 Drift parse_drift(const std::string& text, const Machine& machine) {
   const auto wrong = [&] {
@@ -44,31 +33,7 @@ Drift parse_drift(const std::string& text, const Machine& machine) {
   return drift;
 }
 
-// Everything that happened.
-struct Service {
-  std::vector<Seconds> times;
-  std::vector<bool> challenger;  // by run: not the incumbent
-  std::vector<Drift> drifts;
-
-  // Of the incumbent's runs among [first, last); none: of all of them.
-  std::optional<Seconds> typical(std::size_t first, std::size_t last) const {
-    std::vector<Seconds> chosen;
-    for (std::size_t i = first; i < std::min(last, times.size()); ++i)
-      if (!challenger[i]) chosen.push_back(times[i]);
-    if (chosen.empty()) return std::nullopt;
-    return median(std::move(chosen));
-  }
-  std::optional<Seconds> at_first() const { return typical(0, kSpan); }
-  std::optional<Seconds> at_the_end() const {
-    return typical(times.size() - std::min(kSpan, times.size()), times.size());
-  }
-  std::optional<Seconds> before(const Drift& drift) const {
-    return typical(drift.run - std::min(kSpan, drift.run), drift.run);
-  }
-  std::optional<Seconds> right_after(const Drift& drift) const { return typical(drift.run, drift.run + kRightAfter); }
-};
-
-// One JSON object per line: every run, and every decision as it is made.
+// A file of one JSON object per line: every run, and every decision as it is made.
 class ServiceLog {
  public:
   explicit ServiceLog(const std::string& path) : path_(path) {
@@ -99,32 +64,27 @@ class ServiceLog {
   std::size_t written_ = 0;
 };
 
-Service run_service(const LoadedProblem& loaded, Rig& rig, Deployment& deployment, const ServeOptions& serving,
-                    bool quiet) {
-  Service service;
-  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
-  ServiceLog log(serving.log);
+// Serves the graph, and writes the log and the progress meanwhile.
+Service serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment, ServiceOptions service,
+                     const std::string& log_path, bool quiet) {
+  ServiceLog log(log_path);
   ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
-  try {
-    for (std::size_t run = 0; run < serving.runs && !interrupt_flag()->load(); ++run) {
-      for (const Drift& drift : service.drifts)
-        if (drift.run == run) rig.emulated()->slow_down(drift.device, drift.factor);
-      const Placement& placement = deployment.next();
-      log.events(deployment);
-      const Seconds time = rig.engine().execute(placement);
-      service.times.push_back(time);
-      service.challenger.push_back(deployment.exploring());
-      log.run(run, time, deployment.exploring());
-      deployment.observe(time, rig.engine().timeline());
-      log.events(deployment);
-      progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", run + 1, serving.runs,
-                                              show_time(loaded, time), deployment.changes()));
-    }
-  } catch (const RunCancelled&) {
-    // What was learned is kept.
-  }
-  if (service.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
-  return service;
+  Seconds last = 0;
+  std::uint64_t shown = 0;
+  service.on_run = [&](std::size_t run, Seconds time, bool challenger) {
+    log.run(run, time, challenger);
+    last = time;
+  };
+  service.on_decisions = [&] {
+    log.events(deployment);
+    if (deployment.runs() == shown) return;
+    shown = deployment.runs();
+    progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", shown, service.runs,
+                                            show_time(loaded, last), deployment.changes()));
+  };
+  const Service result = run_service(executor, deployment, service);
+  if (result.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
+  return result;
 }
 
 std::string describe(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
@@ -223,9 +183,18 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
   serving(verb.add_option("-o", options.placement, "The placement at the end"))->type_name("FILE");
 }
 
-void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const ServeOptions& serving,
+void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placement& start, const ServeOptions& serving,
            const Options& options) {
-  if (!serving.drift.empty() && rig.emulated() == nullptr) throw InputError("--drift: required --devices emulated");
+  ServiceOptions service;
+  std::shared_ptr<Executor> executor;
+  if (flags.emulated()) {
+    const std::shared_ptr<EmulatedExecutor> emulated = make_emulated_executor(loaded, flags);
+    service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
+    executor = emulated;
+  } else {
+    executor = make_threads_executor(loaded, flags, options.seed);
+    if (!serving.drift.empty()) throw InputError("--drift: required --devices emulated");
+  }
   const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;
@@ -235,11 +204,14 @@ void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const 
   deploying.seed = options.seed;
   deploying.interrupted = interrupt_flag();
   Deployment deployment(loaded.problem, start, deploying);
-  const Service service = run_service(loaded, rig, deployment, serving, options.quiet);
+  service.runs = serving.runs;
+  service.interrupted = interrupt_flag();
+  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
+  const Service served = serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options);
-  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(loaded, deployment, service));
-  write_json_if_asked(options, to_json(loaded, deployment, service));
-  print_text(options, describe(loaded, deployment, service));
+  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(loaded, deployment, served));
+  write_json_if_asked(options, to_json(loaded, deployment, served));
+  print_text(options, describe(loaded, deployment, served));
 }
 
 }  // namespace doppler

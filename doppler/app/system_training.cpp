@@ -7,7 +7,7 @@
 namespace doppler {
 
 void add_system_flags(CLI::App& verb, SystemOptions& options) {
-  add_rig_flags(verb, options.rig);
+  add_executor_flags(verb, options.executor);
   verb.add_option("--runs", options.runs, "Stage system: how many times the graph may be run for real")
       ->check(whole_number())
       ->capture_default_str();
@@ -21,7 +21,7 @@ SystemTraining::SystemTraining(const std::string& path, const Options& options, 
     : options_(system),
       seed_(options.seed),
       loaded_(load(path, options, Purpose::execution)),
-      rig_(loaded_, system.rig, options.seed) {
+      executor_(make_executor(loaded_, system.executor, options.seed)) {
   if (system.runs < SystemStage::kFewestRuns)
     throw InputError(fmt::format("--runs: found {}; required at least {}", system.runs, SystemStage::kFewestRuns));
 }
@@ -36,7 +36,7 @@ void SystemTraining::join(Trainer& trainer, const LearnerOptions& learner) {
   stage.measuring.max_slowdown = options_.max_slowdown;
   stage.learner = learner;
   stage.seed = seed_;
-  trainer.use_system(rig_.executor(), stage);
+  trainer.use_system(executor_, stage);
 }
 
 std::string describe_system(const SystemStage& stage, bool unitless) {
