@@ -9,7 +9,7 @@
 
 #include "bench/bench_main.h"
 #include "doppler/base/rng.h"
-#include "doppler/engine/threads/engine.h"
+#include "doppler/engine/threads/threads_executor.h"
 
 #ifdef DOPPLER_WITH_STARPU
 #include <starpu.h>
@@ -82,13 +82,12 @@ void run_ours(benchmark::State& state, const Workload& work, bool laid_out) {
   const Machine machine = uniform_machine(kWorkers);
   const Costs costs(work.graph, machine);
   const Problem problem(work.graph, machine);
-  NoKernels kernels;
-  Engine engine(problem, kernels);
+  ThreadsExecutor executor(problem, {.kernels = std::make_shared<NoKernels>()});
   Placement placement{work.device_of_op, default_priority(costs), {}};
-  engine.execute(placement);
+  executor.time(placement);
   for (auto _ : state) {
     if (!laid_out) std::swap(placement.priority[0], placement.priority[1]);  // another placement, as long
-    benchmark::DoNotOptimize(engine.execute(placement));
+    benchmark::DoNotOptimize(executor.time(placement));
   }
   report(state);
 }

@@ -3,19 +3,17 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"
+#include "doppler/app/executor_flags.h"
 #include "doppler/app/placements.h"
-#include "doppler/app/rig.h"
 #include "doppler/app/serve.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/statistics.h"
+#include "doppler/calibrate/rounds.h"
 #include "doppler/kernels/npy.h"
-#include "doppler/report/text.h"
-#include "doppler/report/table.h"
 #include "doppler/report/trace.h"
 #include "doppler/sim/objective.h"
 #include "doppler/sim/time_account.h"
@@ -25,7 +23,7 @@ namespace {
 
 struct RunOptions : Options {
   std::string graph, placement, trace, output;
-  RigOptions rig;
+  ExecutorFlags executor;
   ServeOptions serve;
   unsigned repeat = 20, warmup = 3;
 };
@@ -34,21 +32,21 @@ struct Measurement {
   std::vector<Seconds> times;
   Timeline timeline;  // of the last run
   Seconds predicted = 0;
-  std::optional<Seconds> one_device;  // median; none if one cannot hold the graph, or if interrupted
+  std::optional<Seconds> one_device;  // the median; nothing if one cannot hold the graph, or if interrupted
   bool interrupted = false;
 
   Seconds typical() const { return median(times); }
 };
 
-// The whole graph on the first device that may run all of it.
-std::optional<Seconds> time_on_one_device(const LoadedProblem& loaded, Engine& engine, const RunOptions& options) {
+// Times the whole graph on the first device that may run all of it.
+std::optional<Seconds> time_on_one_device(const LoadedProblem& loaded, Executor& executor, const RunOptions& options) {
   for (DeviceId device = 0; device < loaded.problem.device_count(); ++device) {
     bool allowed = true;
     for (OpId op = 0; op < loaded.problem.op_count(); ++op) allowed = allowed && loaded.problem.allows(op, device);
     if (!allowed) continue;
     try {
       const Placement one{std::vector<DeviceId>(loaded.problem.op_count(), device), {}, {}};
-      return median(measure(engine, one, std::min(options.warmup, 1U), std::max(options.repeat / 4, 1U)));
+      return median(time_repeatedly(executor, one, std::min(options.warmup, 1U), std::max(options.repeat / 4, 1U)));
     } catch (const InfeasibleError&) {
       return std::nullopt;  // it does not fit, which is why people have several devices
     }
@@ -56,20 +54,20 @@ std::optional<Seconds> time_on_one_device(const LoadedProblem& loaded, Engine& e
   return std::nullopt;
 }
 
-// Ctrl-C keeps the runs that have ended.
-Measurement take_measurement(const LoadedProblem& loaded, Engine& engine, const Placement& placement,
+// Runs the placement as often as asked. Ctrl-C keeps the runs that have ended.
+Measurement take_measurement(const LoadedProblem& loaded, Executor& executor, const Placement& placement,
                              const RunOptions& options) {
   Measurement result;
   result.predicted = ExpectedObjective(loaded.problem).value(placement);
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   try {
     for (unsigned i = 0; i < options.warmup + options.repeat; ++i) {
-      const Seconds time = engine.execute(placement);
-      if (i >= options.warmup) result.times.push_back(time), result.timeline = engine.timeline();
-      progress.show_text("run",
-                         fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat, show_time(loaded, time)));
+      result.timeline = executor.run(placement);
+      if (i >= options.warmup) result.times.push_back(result.timeline.makespan);
+      progress.show_text("run", fmt::format("{} of {}, {}", i + 1, options.warmup + options.repeat,
+                                            show_time(loaded, result.timeline.makespan)));
     }
-    result.one_device = time_on_one_device(loaded, engine, options);
+    result.one_device = time_on_one_device(loaded, executor, options);
   } catch (const RunCancelled&) {
     result.interrupted = true;
     if (result.times.empty()) throw InputError("run: interrupted before a run had ended; nothing was measured");
@@ -77,68 +75,30 @@ Measurement take_measurement(const LoadedProblem& loaded, Engine& engine, const 
   return result;
 }
 
-std::string device_times(const LoadedProblem& loaded, const Timeline& timeline) {
-  Table table({{"device", Table::Align::left},
-               {"ops"},
-               {"busy"},
-               {"copying"},
-               {"data"},
-               {"channel"},
-               {"memory"},
-               {"done"},
-               {"peak memory"}});
-  const std::vector<DeviceTime> times = account_time(loaded.problem, timeline);
-  const std::vector<DeviceUse> uses = device_uses(timeline, loaded.problem.machine());
-  for (DeviceId device = 0; device < loaded.problem.machine().device_count(); ++device) {
-    const auto share = [&](Seconds part) { return fmt::format("{:.1f} %", 100 * part / timeline.makespan); };
-    const DeviceTime& time = times[device];
-    table.add_row({loaded.problem.machine().device(device).name, fmt::to_string(uses[device].ops), share(time.busy),
-                   share(time.copying), share(time.data), share(time.channel), share(time.memory), share(time.done),
-                   format_bytes(timeline.peak_memory[device])});
-  }
-  return table.text();
+RunResult result_of(const LoadedProblem& loaded, const Measurement& measured, const RunOptions& options) {
+  RunResult result;
+  result.graph = loaded.file.path;
+  result.machine = loaded.problem.machine().name();
+  result.devices = options.executor.devices;
+  result.unitless = loaded.problem.graph().unitless();
+  result.measured = measured.typical();
+  result.times = measured.times;
+  result.predicted = measured.predicted;
+  result.one_device = measured.one_device;
+  result.interrupted = measured.interrupted;
+  result.last = measured.timeline.makespan;
+  const std::vector<DeviceTime> times = account_time(loaded.problem, measured.timeline);
+  const std::vector<DeviceUse> uses = device_uses(measured.timeline, loaded.problem.machine());
+  for (std::size_t device = 0; device < uses.size(); ++device)
+    result.device_times.push_back({uses[device].name, uses[device].ops, times[device], uses[device].peak_memory});
+  return result;
 }
 
-std::string describe(const LoadedProblem& loaded, const Measurement& measured, const RunOptions& options) {
-  const Seconds typical = measured.typical();
-  std::string text = fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", show_time(loaded, typical),
-                                 measured.times.size(), show_time(loaded, quantile(measured.times, 0.1)),
-                                 show_time(loaded, quantile(measured.times, 0.9)));
-  text += fmt::format("predicted   {}  ({:+.1f} %)\n", show_time(loaded, measured.predicted),
-                      100 * (measured.predicted / typical - 1));
-  if (measured.one_device)
-    text += fmt::format("one device  {}  (speed-up {:.2f})\n", show_time(loaded, *measured.one_device),
-                        *measured.one_device / typical);
-  else if (!measured.interrupted)
-    text += "one device  cannot hold the graph\n";
-  if (options.rig.devices == "emulated") text += "devices     emulated: ops take their modelled time\n";
-  return text + "\n" + device_times(loaded, measured.timeline);
-}
-
-std::string to_json(const LoadedProblem& loaded, const Measurement& measured, const RunOptions& options) {
-  nlohmann::ordered_json result = {{"graph", loaded.file.path},      {"machine", loaded.problem.machine().name()},
-                                   {"devices", options.rig.devices}, {"measured", measured.typical()},
-                                   {"times", measured.times},        {"predicted", measured.predicted}};
-  if (measured.one_device) {
-    result["one_device"] = *measured.one_device;
-    result["speed_up"] = *measured.one_device / measured.typical();
-  }
-  for (const DeviceTime& time : account_time(loaded.problem, measured.timeline))
-    result["device_times"].push_back({{"busy", time.busy},
-                                      {"copying", time.copying},
-                                      {"data", time.data},
-                                      {"channel", time.channel},
-                                      {"memory", time.memory},
-                                      {"done", time.done}});
-  return result.dump(2) + "\n";
-}
-
-// One more run, which also keeps its results: a file per output and per value that an update computes.
-void write_results(Rig& rig, const Placement& placement, const std::string& directory) {
-  rig.kernels()->keep_results(true);
-  rig.engine().execute(placement);
-  for (const auto& [id, array] : rig.kernels()->results()) {
-    std::string name = rig.program().node(id).name;
+// Runs the program once more and writes a file per output and per value that an update computes.
+void write_results(ThreadsExecutor& executor, const Placement& placement, const std::string& directory) {
+  const program::Program& program = *executor.problem().program()->program;
+  for (const auto& [id, array] : executor.compute(placement)) {
+    std::string name = program.node(id).name;
     std::replace(name.begin(), name.end(), '/', '_');
     write_file_atomically(fmt::format("{}/{}.npy", directory, name), to_npy(array));
   }
@@ -147,7 +107,7 @@ void write_results(Rig& rig, const Placement& placement, const std::string& dire
 void run_verb(RunOptions options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
   if (!options.output.empty()) {
-    if (options.rig.devices == "emulated")
+    if (options.executor.emulated())
       throw InputError("--output: required --devices cpu or cuda, emulated devices compute nothing");
     std::error_code failed;
     std::filesystem::create_directories(options.output, failed);
@@ -159,15 +119,19 @@ void run_verb(RunOptions options) {
   const LoadedProblem loaded = load(options.graph, options, Purpose::execution);
   const Placement placement =
       placement_for(options.placement, std::move(file), loaded.problem, options.quiet, "running");
-  Rig rig(loaded, options.rig, options.seed);
-  if (options.serve.learn) return serve(loaded, rig, placement, options.serve, options);
-  const Measurement measured = take_measurement(loaded, rig.engine(), placement, options);
-  if (!options.output.empty() && !measured.interrupted) write_results(rig, placement, options.output);
+  if (options.serve.learn) return serve(loaded, options.executor, placement, options.serve, options);
+  Measurement measured;
+  if (options.executor.emulated()) {
+    measured = take_measurement(loaded, *make_emulated_executor(loaded, options.executor), placement, options);
+  } else {
+    const auto executor = make_threads_executor(loaded, options.executor, options.seed);
+    measured = take_measurement(loaded, *executor, placement, options);
+    if (!options.output.empty() && !measured.interrupted) write_results(*executor, placement, options.output);
+  }
   if (!options.trace.empty())
     write_file_atomically(options.trace,
                           timeline_to_trace(measured.timeline, loaded.problem.graph(), loaded.problem.machine()));
-  write_json_if_asked(options, to_json(loaded, measured, options));
-  print_text(options, describe(loaded, measured, options));
+  present(options, result_of(loaded, measured, options));
 }
 
 }  // namespace
@@ -180,7 +144,7 @@ void add_run(CLI::App& command) {
       ->required();
   verb->add_option("placement", options->placement, "A placement file, as 'doppler place -o' writes")->required();
   add_machine_flag(*verb, *options, false);
-  add_rig_flags(*verb, options->rig);
+  add_executor_flags(*verb, options->executor);
   verb->add_option("--repeat", options->repeat, "Runs that count")->check(whole_number())->capture_default_str();
   verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
   verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")

@@ -1,6 +1,5 @@
 #include "doppler/app/serve.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
@@ -11,22 +10,12 @@
 #include "doppler/app/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/base/statistics.h"
 #include "doppler/bounds/bounds.h"
-#include "doppler/report/plot.h"
-#include "doppler/serve/deployment.h"
+#include "doppler/report/plots.h"
+#include "doppler/serve/service.h"
 
 namespace doppler {
 namespace {
-
-// What the summary calls "right after" a drift, and "before" it or "at the end".
-constexpr std::size_t kRightAfter = 10, kSpan = 20;
-
-struct Drift {
-  DeviceId device = 0;
-  double factor = 1;
-  std::size_t run = 0;  // the first that is affected, from 0
-};
 
 Drift parse_drift(const std::string& text, const Machine& machine) {
   const auto wrong = [&] {
@@ -46,31 +35,7 @@ Drift parse_drift(const std::string& text, const Machine& machine) {
   return drift;
 }
 
-// Everything that happened.
-struct Service {
-  std::vector<Seconds> times;
-  std::vector<bool> challenger;  // by run: not the incumbent
-  std::vector<Drift> drifts;
-
-  // Of the incumbent's runs among [first, last); none: of all of them.
-  std::optional<Seconds> typical(std::size_t first, std::size_t last) const {
-    std::vector<Seconds> chosen;
-    for (std::size_t i = first; i < std::min(last, times.size()); ++i)
-      if (!challenger[i]) chosen.push_back(times[i]);
-    if (chosen.empty()) return std::nullopt;
-    return median(std::move(chosen));
-  }
-  std::optional<Seconds> at_first() const { return typical(0, kSpan); }
-  std::optional<Seconds> at_the_end() const {
-    return typical(times.size() - std::min(kSpan, times.size()), times.size());
-  }
-  std::optional<Seconds> before(const Drift& drift) const {
-    return typical(drift.run - std::min(kSpan, drift.run), drift.run);
-  }
-  std::optional<Seconds> right_after(const Drift& drift) const { return typical(drift.run, drift.run + kRightAfter); }
-};
-
-// One JSON object per line: every run, and every decision as it is made.
+// A file of one JSON object per line: every run, and every decision as it is made.
 class ServiceLog {
  public:
   explicit ServiceLog(const std::string& path) : path_(path) {
@@ -101,101 +66,59 @@ class ServiceLog {
   std::size_t written_ = 0;
 };
 
-Service run_service(const LoadedProblem& loaded, Rig& rig, Deployment& deployment, const ServeOptions& serving,
-                    bool quiet) {
-  Service service;
-  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
-  ServiceLog log(serving.log);
+// Serves the graph, and writes the log and the progress meanwhile.
+Service serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment, ServiceOptions service,
+                     const std::string& log_path, bool quiet) {
+  ServiceLog log(log_path);
   ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
-  try {
-    for (std::size_t run = 0; run < serving.runs && !interrupt_flag()->load(); ++run) {
-      for (const Drift& drift : service.drifts)
-        if (drift.run == run) rig.emulated()->slow_down(drift.device, drift.factor);
-      const Placement& placement = deployment.next();
-      log.events(deployment);
-      const Seconds time = rig.engine().execute(placement);
-      service.times.push_back(time);
-      service.challenger.push_back(deployment.exploring());
-      log.run(run, time, deployment.exploring());
-      deployment.observe(time, rig.engine().timeline());
-      log.events(deployment);
-      progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", run + 1, serving.runs,
-                                              show_time(loaded, time), deployment.changes()));
-    }
-  } catch (const RunCancelled&) {
-    // What was learned is kept.
-  }
-  if (service.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
-  return service;
+  Seconds last = 0;
+  std::uint64_t shown = 0;
+  service.on_run = [&](std::size_t run, Seconds time, bool challenger) {
+    log.run(run, time, challenger);
+    last = time;
+  };
+  service.on_decisions = [&] {
+    log.events(deployment);
+    if (deployment.runs() == shown) return;
+    shown = deployment.runs();
+    progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", shown, service.runs,
+                                            show_time(loaded, last), deployment.changes()));
+  };
+  const Service result = run_service(executor, deployment, service);
+  if (result.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
+  return result;
 }
 
-std::string describe(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
-  const auto show = [&](const std::optional<Seconds>& time) { return time ? show_time(loaded, *time) : "-"; };
-  std::string text = fmt::format(
-      "runs         {}, {} of them to try a challenger ({:.1f} %)\n", deployment.runs(), deployment.explored(),
-      100 * static_cast<double>(deployment.explored()) / static_cast<double>(deployment.runs()));
-  text += fmt::format("at first     {}\n", show(service.at_first()));
+ServiceResult result_of(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
+  ServiceResult result;
+  result.graph = loaded.file.path;
+  result.title = loaded.problem.graph().title();
+  result.machine = loaded.problem.machine().name();
+  result.unitless = loaded.problem.graph().unitless();
+  result.runs = deployment.runs();
+  result.explored = deployment.explored();
+  result.changes = deployment.changes();
+  result.times = service.times;
+  for (std::size_t run = 0; run < service.challenger.size(); ++run)
+    if (service.challenger[run]) result.challengers.push_back(run);
+  result.at_first = service.at_first();
+  result.at_the_end = service.at_the_end();
   for (const Drift& drift : service.drifts)
     if (drift.run < service.times.size())
-      text += fmt::format("drift        device '{}' takes {} times as long from run {} on: {} before, {} right after\n",
-                          loaded.problem.machine().device(drift.device).name, drift.factor, drift.run,
-                          show(service.before(drift)), show(service.right_after(drift)));
-  text += fmt::format("at the end   {}\n", show(service.at_the_end()));
-  text += fmt::format("changes      {} of the placement\n", deployment.changes());
+      result.drifts.push_back({drift.device, loaded.problem.machine().device(drift.device).name, drift.factor,
+                               drift.run, service.before(drift), service.right_after(drift)});
   for (const DeploymentEvent& event : deployment.events())
-    if (event.kind == DeploymentEvent::Kind::changed || event.kind == DeploymentEvent::Kind::drift)
-      text += fmt::format("  run {:>5}  {}: {}\n", event.run, to_string(event.kind), event.text);
-  return text;
-}
-
-std::string to_json(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
-  nlohmann::ordered_json result = {{"graph", loaded.file.path},       {"machine", loaded.problem.machine().name()},
-                                   {"runs", deployment.runs()},       {"explored", deployment.explored()},
-                                   {"changes", deployment.changes()}, {"drifts", nlohmann::json::array()},
-                                   {"times", service.times}};
-  const auto add = [](nlohmann::ordered_json& to, const char* name, const std::optional<Seconds>& time) {
-    if (time) to[name] = *time;
-  };
-  add(result, "at_first", service.at_first());
-  add(result, "at_the_end", service.at_the_end());
-  for (const Drift& drift : service.drifts) {
-    if (drift.run >= service.times.size()) continue;
-    nlohmann::ordered_json entry = {{"device", drift.device}, {"factor", drift.factor}, {"run", drift.run}};
-    add(entry, "before", service.before(drift));
-    add(entry, "right_after", service.right_after(drift));
-    result["drifts"].push_back(std::move(entry));
-  }
-  return result.dump(2) + "\n";
-}
-
-std::string draw(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
-  Plot plot;
-  plot.title = fmt::format("{} on {}", loaded.problem.graph().title(), loaded.problem.machine().name());
-  plot.x_title = "run";
-  plot.y_title = loaded.problem.graph().unitless() ? "time" : "milliseconds";
-  plot.series = {{.label = "incumbent", .x = {}, .y = {}}, {.label = "challenger", .x = {}, .y = {}}};
-  const double unit = loaded.problem.graph().unitless() ? 1 : 1e3;
-  for (std::size_t i = 0; i < service.times.size(); ++i) {
-    Plot::Series& series = plot.series[service.challenger[i] ? 1 : 0];
-    series.x.push_back(static_cast<double>(i));
-    series.y.push_back(service.times[i] * unit);
-  }
-  for (const Drift& drift : service.drifts)
-    plot.marks.push_back(
-        {static_cast<double>(drift.run) - 0.5,
-         fmt::format("'{}' × {} slower", loaded.problem.machine().device(drift.device).name, drift.factor)});
-  for (const DeploymentEvent& event : deployment.events())
-    if (event.kind == DeploymentEvent::Kind::changed)
-      plot.marks.push_back({static_cast<double>(event.run) - 0.5, "new placement"});
-  plot.from_zero = true;
-  return plot_to_svg(plot);
+    result.events.push_back({event.run, std::string(to_string(event.kind)), event.text});
+  return result;
 }
 
 void write_incumbent(const LoadedProblem& loaded, const Deployment& deployment, const ServeOptions& serving,
                      const Options& options) {
-  Provenance made = outcome_of(loaded, options, lower_bound(loaded.problem)).made;
+  Provenance made = provenance_of(loaded.problem, loaded.file.path);
   made.method = made.winner = "doppler";
   made.budget = fmt::format("{} runs", deployment.runs());
+  made.seed = options.seed;
+  made.lower_bound = lower_bound(loaded.problem).value;
   made.makespan = ExactObjective(loaded.problem).value(deployment.incumbent());
   write_file_atomically(serving.placement, placement_to_json(deployment.incumbent(), made));
 }
@@ -225,9 +148,18 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
   serving(verb.add_option("-o", options.placement, "The placement at the end"))->type_name("FILE");
 }
 
-void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const ServeOptions& serving,
+void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placement& start, const ServeOptions& serving,
            const Options& options) {
-  if (!serving.drift.empty() && rig.emulated() == nullptr) throw InputError("--drift: required --devices emulated");
+  ServiceOptions service;
+  std::shared_ptr<Executor> executor;
+  if (flags.emulated()) {
+    const std::shared_ptr<EmulatedExecutor> emulated = make_emulated_executor(loaded, flags);
+    service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
+    executor = emulated;
+  } else {
+    executor = make_threads_executor(loaded, flags, options.seed);
+    if (!serving.drift.empty()) throw InputError("--drift: required --devices emulated");
+  }
   const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;
@@ -237,11 +169,14 @@ void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const 
   deploying.seed = options.seed;
   deploying.interrupted = interrupt_flag();
   Deployment deployment(loaded.problem, start, deploying);
-  const Service service = run_service(loaded, rig, deployment, serving, options.quiet);
+  service.runs = serving.runs;
+  service.interrupted = interrupt_flag();
+  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
+  const Service served = serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options);
-  if (!serving.plot.empty()) write_file_atomically(serving.plot, draw(loaded, deployment, service));
-  write_json_if_asked(options, to_json(loaded, deployment, service));
-  print_text(options, describe(loaded, deployment, service));
+  const ServiceResult result = result_of(loaded, deployment, served);
+  if (!serving.plot.empty()) write_file_atomically(serving.plot, plot_to_svg(service_plot(result)));
+  present(options, result);
 }
 
 }  // namespace doppler

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/app/rig.h"
+#include "doppler/app/executor_flags.h"
 
 namespace CLI {
 class App;
@@ -17,13 +17,14 @@ struct ServeOptions {
   unsigned runs = 200;
   double explore = 0.1, max_slowdown = 1.2;
   std::string search_time = "200ms", checkpoint;
-  std::string log, plot, placement;  // files to write; empty: none
-  std::vector<std::string> drift;    // emulated: "device=factor@run"
+  std::string log, plot, placement;  // files to write; those that are empty are not written
+  std::vector<std::string> drift;    // "device=factor@run", of emulated devices
 };
 void add_serve_flags(CLI::App& verb, ServeOptions& options);
 
-// Ctrl-C ends it early and keeps what was learned. Throws InputError if a flag is wrong.
-void serve(const LoadedProblem& loaded, Rig& rig, const Placement& start, const ServeOptions& serving,
+// Serves the graph as the flags say. Ctrl-C ends it early and keeps what was learned. Throws InputError if a flag is
+// wrong.
+void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placement& start, const ServeOptions& serving,
            const Options& options);
 
 }  // namespace doppler

@@ -5,12 +5,11 @@
 
 #include "doppler/base/error.h"
 #include "doppler/bounds/bounds.h"
-#include "doppler/report/text.h"
 
 namespace doppler {
 
 void add_system_flags(CLI::App& verb, SystemOptions& options) {
-  add_rig_flags(verb, options.rig);
+  add_executor_flags(verb, options.executor);
   verb.add_option("--runs", options.runs, "Stage system: how many times the graph may be run for real")
       ->check(whole_number())
       ->capture_default_str();
@@ -24,7 +23,7 @@ SystemTraining::SystemTraining(const std::string& path, const Options& options, 
     : options_(system),
       seed_(options.seed),
       loaded_(load(path, options, Purpose::execution)),
-      rig_(loaded_, system.rig, options.seed) {
+      executor_(make_executor(loaded_, system.executor, options.seed)) {
   if (system.runs < SystemStage::kFewestRuns)
     throw InputError(fmt::format("--runs: found {}; required at least {}", system.runs, SystemStage::kFewestRuns));
 }
@@ -39,22 +38,7 @@ void SystemTraining::join(Trainer& trainer, const LearnerOptions& learner) {
   stage.measuring.max_slowdown = options_.max_slowdown;
   stage.learner = learner;
   stage.seed = seed_;
-  trainer.use_system(rig_.executor(), stage);
-}
-
-std::string describe_system(const SystemStage& stage, bool unitless) {
-  const MeasuredObjective& objective = stage.objective();
-  std::string text = fmt::format("system       {} runs; {} evaluations reused them, {} were too slow by prediction\n",
-                                 objective.runs(), objective.reused(), objective.refused());
-  if (!stage.finished()) return text;
-  const SystemVerdict& verdict = *stage.verdict();
-  if (verdict.finalists == 0)
-    return text + fmt::format("measured     {} as after stage II; nothing else was worth a run\n",
-                              format_time(verdict.before, unitless));
-  return text + fmt::format("measured     {} after stage II, {} the best other ({:+.1f} %, p {:.2g}): {}\n",
-                            format_time(verdict.before, unitless), format_time(verdict.after, unitless),
-                            100 * (verdict.after / verdict.before - 1), verdict.p,
-                            verdict.changed ? "changed" : "kept as it was");
+  trainer.use_system(executor_, stage);
 }
 
 }  // namespace doppler

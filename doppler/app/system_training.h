@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "doppler/app/rig.h"
+#include "doppler/app/executor_flags.h"
 #include "doppler/app/training_run.h"
 #include "doppler/learn/train/trainer.h"
 
@@ -15,30 +15,31 @@ namespace doppler {
 
 // The flags of stage III.
 struct SystemOptions {
-  RigOptions rig;
+  ExecutorFlags executor;
   std::uint64_t runs = 400;
   double max_slowdown = 1.2;
 };
 void add_system_flags(CLI::App& verb, SystemOptions& options);
 
-// The system that stage III runs placements on: one graph and its engine.
+// The system that stage III runs placements on: one graph and its executor.
 class SystemTraining {
  public:
   // `options` has the machine. Throws InputError if the graph cannot be run as asked.
   SystemTraining(const std::string& path, const Options& options, const SystemOptions& system);
 
-  // The graph's task, for the stages before too.
+  // Returns the graph's task, for the stages before too.
   std::unique_ptr<Task> make_task(std::string name) const;
+  // Lets the trainer run placements on the system.
   void join(Trainer& trainer, const LearnerOptions& learner);
 
  private:
   SystemOptions options_;
   std::uint64_t seed_;
   LoadedProblem loaded_;
-  Rig rig_;
+  std::shared_ptr<Executor> executor_;
 };
 
-// How stage III ended, for people: a line or two.
+// Says in a line or two how stage III ended.
 std::string describe_system(const SystemStage& stage, bool unitless);
 
 }  // namespace doppler

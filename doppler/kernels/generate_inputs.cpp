@@ -123,4 +123,11 @@ program::Variables generate_variables(const program::Program& program) {
   return result;
 }
 
+std::optional<program::ExprId> find_input(const program::Program& program, std::string_view name) {
+  std::optional<program::ExprId> found;
+  for (program::ExprId id = 0; id < program.size(); ++id)
+    if (program.node(id).name == name && program.node(id).as<program::Input>() != nullptr) found = id;
+  return found;
+}
+
 }  // namespace doppler

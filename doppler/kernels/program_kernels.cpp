@@ -35,7 +35,7 @@ Arrays checked(const program::Program& program, Arrays inputs) {
 }  // namespace
 
 ProgramKernels::ProgramKernels(const program::Program& program, const program::Lowered& lowered, Arrays inputs,
-                               const program::Variables& variables, std::unique_ptr<Backend> backend)
+                               const program::Variables& variables, std::shared_ptr<Backend> backend)
     : backend_(std::move(backend)), inputs_(checked(program, std::move(inputs))) {
   const PlanContext context{program, lowered, inputs_, variables, *backend_};
   std::map<ExprId, std::vector<OpId>> ops_of;

@@ -18,7 +18,7 @@ class ProgramKernels final : public Kernels {
   // `inputs` has a value for every input that the program reads, `variables` one for every variable. Throws InputError
   // if not, or if an expression has a dtype without kernels.
   ProgramKernels(const program::Program& program, const program::Lowered& lowered, Arrays inputs,
-                 const program::Variables& variables = {}, std::unique_ptr<Backend> backend = make_host_backend());
+                 const program::Variables& variables = {}, std::shared_ptr<Backend> backend = make_host_backend());
   ~ProgramKernels() override;
 
   const DeviceMemory& memory() const override { return *backend_; }
@@ -40,7 +40,7 @@ class ProgramKernels final : public Kernels {
   const std::byte* on_device(DeviceId device, std::span<const std::byte> resident);
   const std::byte* on_host(DeviceId device, const std::byte* data, Bytes bytes) const;
 
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   ResidentInputs inputs_;
   // Inputs of the program in memories other than the host's: taken there when an op first reads them there.
   std::mutex uploads_mutex_;

@@ -1,12 +1,12 @@
-#include "doppler/engine/threads/engine.h"
-
 #include <algorithm>
 #include <numeric>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "doppler/engine/emulated/emulated_kernels.h"
+#include "doppler/engine/emulated/emulated_executor.h"
+#include "doppler/engine/threads/thread_devices.h"
+#include "doppler/engine/threads/threads_executor.h"
 #include "doppler/graph/levels.h"
 #include "doppler/sim/simulator.h"
 #include "tests/engine/support.h"
@@ -63,36 +63,33 @@ void expect_legal(const Problem& world, const Placement& placement, const Timeli
   }
 }
 
-TEST(AnEngine, RunsEveryOpOnceAndInOrderOfDependencies) {
+TEST(AThreadsExecutor, RunsEveryOpOnceAndInOrderOfDependencies) {
   for (const Discipline discipline :
        {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random}) {
     Rng rng(3);
     const Problem world(random_graph(rng, 200), uniform_machine(3), {.discipline = discipline});
-    CheckingKernels kernels(world.graph());
-    Engine engine(world, kernels);
+    const auto kernels = std::make_shared<CheckingKernels>(world);
+    ThreadsExecutor executor(world, {.kernels = kernels});
     for (int round = 1; round <= 5; ++round) {
       const Placement placement = random_placement(rng, 200, 3);
-      const Seconds makespan = engine.execute(placement);
-      const Timeline timeline = engine.timeline();
-      EXPECT_EQ(makespan, timeline.makespan);
+      const Timeline timeline = executor.run(placement);
       expect_legal(world, placement, timeline);
-      EXPECT_EQ(kernels.runs(), std::vector<int>(200, round));
+      EXPECT_EQ(kernels->runs(), std::vector<int>(200, round));
     }
   }
 }
 
-TEST(AnEngine, LeavesCopiesToTheReceiversIfTheRulesSay) {
+TEST(AThreadsExecutor, LeavesCopiesToTheReceiversIfTheRulesSay) {
   constexpr Bytes kDirect = 4096;  // the producer copies so much itself
   for (const bool bulk_synchronous : {false, true}) {
     Rng rng(4);
     const Problem world(random_graph(rng, 200), uniform_machine(3),
                         {.links = Links::receiver, .bulk_synchronous = bulk_synchronous});
-    CheckingKernels kernels(world.graph());
-    Engine engine(world, kernels);
+    const auto kernels = std::make_shared<CheckingKernels>(world);
+    ThreadsExecutor executor(world, {.kernels = kernels});
     for (int round = 1; round <= 5; ++round) {
       const Placement placement = random_placement(rng, 200, 3);
-      engine.execute(placement);
-      const Timeline timeline = engine.timeline();
+      const Timeline timeline = executor.run(placement);
       expect_legal(world, placement, timeline);
       for (const Timeline::Transfer& copy : timeline.transfers)
         for (const Timeline::Execution& execution : timeline.executions) {
@@ -103,36 +100,33 @@ TEST(AnEngine, LeavesCopiesToTheReceiversIfTheRulesSay) {
   }
 }
 
-TEST(AnEngine, TakesTheLowestRankUnderPriorityAndKeepsTheOrderUnderOrdered) {
+TEST(AThreadsExecutor, TakesTheLowestRankUnderPriorityAndKeepsTheOrderUnderOrdered) {
   // Independent ops on one device, all ready at once.
   for (const Discipline discipline : {Discipline::priority, Discipline::ordered}) {
     const Problem world(graph_of(4, {}, 0), uniform_machine(1), {.discipline = discipline});
-    CheckingKernels kernels(world.graph());
-    Engine engine(world, kernels);
-    engine.execute(on({0, 0, 0, 0}, {2, 0, 3, 1}));
-    EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{1, 3, 0, 2}));
+    const auto kernels = std::make_shared<CheckingKernels>(world);
+    ThreadsExecutor executor(world, {.kernels = kernels});
+    EXPECT_EQ(order_of(executor.run(on({0, 0, 0, 0}, {2, 0, 3, 1})), 0), (std::vector<OpId>{1, 3, 0, 2}));
   }
 }
 
-TEST(AnEngine, WaitsForTheNextOpUnderOrderedThoughAnotherIsReady) {
+TEST(AThreadsExecutor, WaitsForTheNextOpUnderOrderedThoughAnotherIsReady) {
   // Op 2 is ready at once on device 1, but op 1, which comes first by rank, waits for op 0 on device 0.
   const Problem world(graph_of(3, {{0, 1}}, 8), uniform_machine(2), {.discipline = Discipline::ordered});
-  CheckingKernels kernels(world.graph());
-  Engine engine(world, kernels);
-  engine.execute(on({0, 1, 1}, {0, 1, 2}));
-  EXPECT_EQ(order_of(engine.timeline(), 1), (std::vector<OpId>{1, 2}));
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
+  EXPECT_EQ(order_of(executor.run(on({0, 1, 1}, {0, 1, 2})), 1), (std::vector<OpId>{1, 2}));
 }
 
-TEST(AnEngine, RunsLevelByLevelIfBulkSynchronous) {
+TEST(AThreadsExecutor, RunsLevelByLevelIfBulkSynchronous) {
   Rng rng(5);
   const Problem world(random_graph(rng, 120), uniform_machine(3), {.bulk_synchronous = true});
-  CheckingKernels kernels(world.graph());
-  Engine engine(world, kernels);
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
   const std::vector<std::uint32_t> depth = depths(world.graph());
   for (int round = 0; round < 10; ++round) {
     const Placement placement = random_placement(rng, 120, 3);
-    engine.execute(placement);
-    const Timeline timeline = engine.timeline();
+    const Timeline timeline = executor.run(placement);
     expect_legal(world, placement, timeline);
     std::vector<Seconds> level_end(121, 0), level_start(121, timeline.makespan);
     for (const Timeline::Execution& execution : timeline.executions) {
@@ -146,28 +140,28 @@ TEST(AnEngine, RunsLevelByLevelIfBulkSynchronous) {
 
 // A formation of three inputs, of which the last comes late.
 struct SlowThirdInput : CheckingKernels {
-  explicit SlowThirdInput(const Graph& graph) : CheckingKernels(graph, {3}) {}
+  explicit SlowThirdInput(const Problem& problem) : CheckingKernels(problem, {3}) {}
   void before(OpId op, DeviceId) override {
     if (op == 2)
       while (fold_calls < 2) std::this_thread::yield();
   }
 };
 
-TEST(AnEngine, FoldsTheInputsOfAFormationWhileItWaits) {
+TEST(AThreadsExecutor, FoldsTheInputsOfAFormationWhileItWaits) {
   const Problem world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
-  SlowThirdInput kernels(world.graph());  // op 2 ends only after both other inputs were folded
-  Engine engine(world, kernels);
-  engine.execute(on({0, 0, 1, 0, 0}));
-  EXPECT_EQ(kernels.fold_calls, 3);
-  EXPECT_EQ(kernels.runs(), std::vector<int>(5, 1));
+  const auto kernels = std::make_shared<SlowThirdInput>(world);  // op 2 ends only after both other inputs were folded
+  ThreadsExecutor executor(world, {.kernels = kernels});
+  executor.time(on({0, 0, 1, 0, 0}));
+  EXPECT_EQ(kernels->fold_calls, 3);
+  EXPECT_EQ(kernels->runs(), std::vector<int>(5, 1));
 }
 
-TEST(AnEngine, FoldsNothingEarlyIfDeterministic) {
+TEST(AThreadsExecutor, FoldsNothingEarlyIfDeterministic) {
   const Problem world(graph_of(5, {{0, 3}, {1, 3}, {2, 3}, {3, 4}}, 8), uniform_machine(2));
-  CheckingKernels kernels(world.graph(), {3});
-  Engine engine(world, kernels, {.deterministic = true});
-  engine.execute(on({0, 0, 1, 0, 0}));
-  EXPECT_EQ(kernels.fold_calls, 0);
+  const auto kernels = std::make_shared<CheckingKernels>(world, std::set<OpId>{3});
+  ThreadsExecutor executor(world, {.kernels = kernels, .deterministic = true});
+  executor.time(on({0, 0, 1, 0, 0}));
+  EXPECT_EQ(kernels->fold_calls, 0);
 }
 
 struct Throwing : CheckingKernels {
@@ -178,18 +172,18 @@ struct Throwing : CheckingKernels {
   OpId bad = 2;
 };
 
-TEST(AnEngine, ReportsAKernelThatThrowsWithItsOpAndRunsAgain) {
+TEST(AThreadsExecutor, ReportsAKernelThatThrowsWithItsOpAndRunsAgain) {
   const Problem world(graph_of(4, {{0, 1}, {1, 2}, {2, 3}}, 8192), uniform_machine(2));
-  Throwing kernels(world.graph());
-  Engine engine(world, kernels);
+  const auto kernels = std::make_shared<Throwing>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
   try {
-    engine.execute(on({0, 1, 0, 1}));
+    executor.time(on({0, 1, 0, 1}));
     FAIL() << "the kernel threw";
   } catch (const InternalError& error) {
     EXPECT_STREQ(error.what(), "op 'op2' on device 'device0': division by zero");
   }
-  kernels.bad = 99;
-  EXPECT_GT(engine.execute(on({0, 1, 0, 1})), 0);
+  kernels->bad = 99;
+  EXPECT_GT(executor.time(on({0, 1, 0, 1})), 0);
 }
 
 struct Stuck : CheckingKernels {
@@ -201,12 +195,12 @@ struct Stuck : CheckingKernels {
   std::atomic<bool> released{false};
 };
 
-TEST(AnEngine, SaysWhoWaitsForWhatWhenADeviceStalls) {
+TEST(AThreadsExecutor, SaysWhoWaitsForWhatWhenADeviceStalls) {
   const Problem world(graph_of(3, {{0, 1}, {1, 2}}, 8), uniform_machine(2));
-  Stuck kernels(world.graph());
-  Engine engine(world, kernels, {.stall_after = 0.2});
+  const auto kernels = std::make_shared<Stuck>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels, .stall_after = 0.2});
   try {
-    engine.execute(on({0, 1, 0}));
+    executor.time(on({0, 1, 0}));
     FAIL() << "op 1 never ends";
   } catch (const InternalError& error) {
     EXPECT_STREQ(
@@ -216,47 +210,47 @@ TEST(AnEngine, SaysWhoWaitsForWhatWhenADeviceStalls) {
   }
 }
 
-// Ignores its cancellation until the test lets it go.
+// Ignores its cancellation until the test lets it go, and then reads and writes its buffers.
 struct Deaf : CheckingKernels {
   using CheckingKernels::CheckingKernels;
   void before(OpId, DeviceId) override {
     while (!released) std::this_thread::yield();
-    ++returned;
   }
   std::atomic<bool> released{false};
-  std::atomic<int> returned{0};
 };
 
-TEST(AnEngine, GivesUpAKernelThatNeverReturnsAndRefusesToRunAgain) {
-  // The lost thread goes on reading them when this test is over.
-  static auto* const world = new Problem(graph_of(1, {}, 0), uniform_machine(1));
-  static auto* const kernels = new Deaf(world->graph());
+TEST(AThreadsExecutor, GivesUpAKernelThatNeverReturnsAndRefusesToRunAgain) {
+  std::weak_ptr<Deaf> kernels;
   {
-    Engine engine(*world, *kernels, {.stall_after = 0.1});
-    EXPECT_THROW(engine.execute(on({0})), InternalError);
-    EXPECT_THROW(engine.execute(on({0})), InternalError);
+    const Problem world(graph_of(2, {{0, 1}}, 8192), uniform_machine(1));
+    const auto deaf = std::make_shared<Deaf>(world);
+    kernels = deaf;
+    ThreadsExecutor executor(world, {.kernels = deaf, .stall_after = 0.1});
+    EXPECT_THROW(executor.time(on({0, 0})), InternalError);
+    EXPECT_THROW(executor.time(on({0, 0})), InternalError);
   }
-  kernels->released = true;
-  while (kernels->returned == 0) std::this_thread::yield();
+  // Nobody is left but the lost thread, which keeps everything that its kernel uses until it returns.
+  ASSERT_FALSE(kernels.expired());
+  if (const auto deaf = kernels.lock()) deaf->released = true;
+  while (!kernels.expired()) std::this_thread::yield();
 }
 
-TEST(AnEngine, EndsWhenInterrupted) {
+TEST(AnEmulatedExecutor, EndsWhenInterrupted) {
   const Problem world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
-  EmulatedKernels kernels(world, 1);
   std::atomic<bool> interrupted{false};
-  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .interrupted = &interrupted});
+  EmulatedExecutor executor(world, {.time_scale = 1, .interrupted = &interrupted});
   std::thread user([&] { interrupted = true; });
-  EXPECT_THROW(engine.execute(on({0})), RunCancelled);
+  EXPECT_THROW(executor.time(on({0})), RunCancelled);
   user.join();
 }
 
-TEST(AnEngine, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
+TEST(AThreadsExecutor, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
   // Both results of 1000 bytes must be on device 0 when op 2 runs there.
   const Problem world(graph_of(3, {{0, 2}, {1, 2}}, 1000), uniform_machine(2, 1500));
-  CheckingKernels kernels(world.graph());
-  Engine engine(world, kernels);
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
   try {
-    engine.execute(on({0, 0, 0}));
+    executor.time(on({0, 0, 0}));
     FAIL() << "1500 bytes do not hold 2000";
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),
@@ -265,59 +259,77 @@ TEST(AnEngine, NamesTheOpAndTheDeviceWhoseMemoryDoesNotSuffice) {
   }
 }
 
-TEST(AnEngine, LetsAnOpWaitUntilItsMemoryIsFree) {
+TEST(AThreadsExecutor, LetsAnOpWaitUntilItsMemoryIsFree) {
   // Two chains 0-1 and 2-3 through one device that has memory for one tensor only: op 2 must wait for op 1.
   const Problem world(graph_of(4, {{0, 1}, {2, 3}}, 1000), uniform_machine(1, 1000));
-  CheckingKernels kernels(world.graph());
-  Engine engine(world, kernels);
-  engine.execute(on({0, 0, 0, 0}));
-  EXPECT_EQ(order_of(engine.timeline(), 0), (std::vector<OpId>{0, 1, 2, 3}));
-  EXPECT_EQ(engine.timeline().peak_memory, std::vector<Bytes>{1000});
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
+  const Timeline timeline = executor.run(on({0, 0, 0, 0}));
+  EXPECT_EQ(order_of(timeline, 0), (std::vector<OpId>{0, 1, 2, 3}));
+  EXPECT_EQ(timeline.peak_memory, std::vector<Bytes>{1000});
 }
 
-TEST(AnEngine, RefusesParametersThatDoNotFit) {
+TEST(AThreadsExecutor, RefusesParametersThatDoNotFit) {
   GraphBuilder builder("test");
   builder.add_op({.parameter_bytes = 2000, .explicit_times = {{"*", 1}}});
   const Problem world(std::move(builder).build(), uniform_machine(1, 1000));
-  CheckingKernels kernels(world.graph());
-  Engine engine(world, kernels);
-  EXPECT_THROW(engine.execute(on({0})), InfeasibleError);
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  ThreadsExecutor executor(world, {.kernels = kernels});
+  EXPECT_THROW(executor.time(on({0})), InfeasibleError);
 }
 
-TEST(AnEngine, RefusesDevicesOfSeveralSlots) {
+TEST(AThreadsExecutor, RefusesDevicesOfSeveralSlots) {
   Device device;
   device.name = "a";
   device.type = "cpu";
   device.slots = 2;
   const Problem world(graph_of(1, {}, 0), Machine("two", {device}, {Link{}}));
-  CheckingKernels kernels(world.graph());
-  EXPECT_THROW(Engine(world, kernels), InputError);
+  const auto kernels = std::make_shared<CheckingKernels>(world);
+  EXPECT_THROW(ThreadsExecutor(world, {.kernels = kernels}), InputError);
+  EXPECT_THROW(EmulatedExecutor{world}, InputError);
+  EXPECT_EQ(EmulatedExecutor::obstacle(world),
+            "machine 'two': device 'a' has 2 slots; required 1, an engine runs one op at a time");
 }
 
-TEST(EmulatedDevices, LetTheModelledTimePass) {
+TEST(AThreadsExecutor, RefusesAGraphWithoutAProgram) {
+  const Problem world(graph_of(1, {}, 0), uniform_machine(1));
+  EXPECT_EQ(ThreadsExecutor::obstacle(world),
+            "graph 'test': found no program, only costs; required a graph that was lowered from a program, or emulated "
+            "devices");
+  EXPECT_THROW(ThreadsExecutor{world}, InputError);
+  EXPECT_EQ(EmulatedExecutor::obstacle(world), std::nullopt);
+}
+
+TEST(ARuntime, ReturnsTheMakespanOfItsTimeline) {
+  Rng rng(6);
+  const Problem world(random_graph(rng, 200), uniform_machine(3));
+  Runtime runtime(world, std::make_shared<ThreadDevices>(world, std::make_shared<CheckingKernels>(world)), {});
+  const Seconds makespan = runtime.execute(random_placement(rng, 200, 3));
+  EXPECT_EQ(makespan, runtime.timeline().makespan);
+}
+
+TEST(AnEmulatedExecutor, LetsTheModelledTimePass) {
   // Two chains of two ops of 10 ms, on a device each; the second chain crosses over with a copy of 5 ms:
   // 10 + 5 + 10 ms.
   const Problem world(graph_of(4, {{0, 1}, {2, 3}}, 8, 1e-2, 5e-3), uniform_machine(3));
-  EmulatedKernels kernels(world, 1);
-  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated});
-  EXPECT_GE(engine.execute(on({0, 0, 1, 2})), 25e-3);
-  const Timeline timeline = engine.timeline();
+  EmulatedExecutor executor(world, {.time_scale = 1});
+  const Timeline timeline = executor.run(on({0, 0, 1, 2}));
+  EXPECT_GE(timeline.makespan, 25e-3);
   ASSERT_EQ(timeline.transfers.size(), 1U);
   EXPECT_GE(timeline.transfers[0].end - timeline.transfers[0].start, 5e-3);
   for (const Timeline::Execution& execution : timeline.executions)
     EXPECT_GE(execution.end - execution.start, 10e-3 - 1e-6);
 }
 
-TEST(EmulatedDevices, CanBeSlowedDownAndScaled) {
+TEST(AnEmulatedExecutor, CanBeSlowedDownAndScaled) {
   const Problem world(graph_of(1, {}, 0, 1000), uniform_machine(1));  // 1000 units
-  EmulatedKernels kernels(world, 1e-5);                               // of 10 µs
-  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = 1e-5});
-  EXPECT_GE(engine.execute(on({0})), 1000 - 1);
-  kernels.slow_down(0, 3);
-  EXPECT_GE(engine.execute(on({0})), 3000 - 1);  // in units again
+  EmulatedExecutor executor(world, {.time_scale = 1e-5});             // of 10 µs
+  EXPECT_GE(executor.time(on({0})), 1000 - 1);
+  executor.slow_down(0, 3);
+  EXPECT_GE(executor.time(on({0})), 3000 - 1);  // in units again
 }
 
-TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
+TEST(AnEmulatedExecutor, LetsReceiversCopyForThemselvesWhereTheyDo) {
   // As the simulator has it: device 1 runs op 4 for 3 ms, then copies two results of 4 ms, then runs op 5 of 10 ms, which
   // was ready all the time, then those that needed the copies.
   GraphBuilder builder("test");
@@ -326,11 +338,10 @@ TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
   builder.add_consumer(builder.add_tensor(1, 8, 4.0), 3);
   const Problem world(std::move(builder).build(), uniform_machine(2), {.links = Links::receiver});
   constexpr double kMillisecond = 2e-3;  // two: wake-ups on a busy box must not change the order
-  EmulatedKernels kernels(world, kMillisecond);
-  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated, .time_scale = kMillisecond});
+  EmulatedExecutor executor(world, {.time_scale = kMillisecond});
   const Placement placement = on({0, 0, 1, 1, 1, 1});
-  EXPECT_GE(engine.execute(placement), Simulator(world).makespan(placement) - 1e-6);
-  const Timeline timeline = engine.timeline();
+  const Timeline timeline = executor.run(placement);
+  EXPECT_GE(timeline.makespan, Simulator(world).makespan(placement) - 1e-6);
   ASSERT_EQ(timeline.transfers.size(), 2U);
   EXPECT_EQ(order_of(timeline, 1), (std::vector<OpId>{4, 5, 2, 3}));
   // Neither computes while it copies.
@@ -339,12 +350,28 @@ TEST(EmulatedDevices, CopyForThemselvesWhereReceiversDo) {
       EXPECT_TRUE(execution.device == 0 || execution.end <= copy.start || execution.start >= copy.end);
 }
 
-TEST(EmulatedDevices, QueueTransfersOnAChannel) {
+TEST(AnEmulatedExecutor, QueuesTransfersOnAChannel) {
   // Two results of 10 ms each over a link of one channel: the second arrives after 20 ms.
   const Problem world(graph_of(4, {{0, 2}, {1, 3}}, 8, 0, 1e-2), uniform_machine(2), {.links = Links::channels});
-  EmulatedKernels kernels(world, 1);
-  Engine engine(world, kernels, {.devices = EngineOptions::Devices::emulated});
-  EXPECT_GE(engine.execute(on({0, 0, 1, 1})), 20e-3);
+  EmulatedExecutor executor(world, {.time_scale = 1});
+  EXPECT_GE(executor.time(on({0, 0, 1, 1})), 20e-3);
+}
+
+TEST(AnEmulatedExecutor, VariesByTheJitterOfTheMachineAnewInEveryRun) {
+  // Forty equal ops of 1 ms on one device; a sigma of 0.5 makes them differ by far more than a busy box does, and no op
+  // has the same factor in two runs.
+  const Problem world(graph_of(40, {}, 0, 1e-3), uniform_machine(1).with_jitter(0.5));
+  EmulatedExecutor executor(world, {.time_scale = 1});
+  const Placement placement = on(std::vector<DeviceId>(40, 0));
+  const auto shortest_and_longest = [](const Timeline& timeline) {
+    std::vector<Seconds> times;
+    for (const Timeline::Execution& execution : timeline.executions) times.push_back(execution.end - execution.start);
+    return std::pair(*std::min_element(times.begin(), times.end()), *std::max_element(times.begin(), times.end()));
+  };
+  const auto [shortest, longest] = shortest_and_longest(executor.run(placement));
+  EXPECT_LT(shortest, 0.8e-3);
+  EXPECT_GT(longest, 1.5e-3);
+  EXPECT_NE(shortest_and_longest(executor.run(placement)).first, shortest);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doppler/engine/emulated/emulated_kernels.h"
+#include "doppler/engine/emulated/emulated_executor.h"
 #include "tests/engine/support.h"
 #include "tests/support/sanitized.h"
 
@@ -40,12 +40,12 @@ struct Outcomes {
   int completed = 0, out_of_memory = 0;
 };
 
-void run_some(RandomCase& random, Engine& engine, int runs, Outcomes& outcomes) {
+void run_some(RandomCase& random, Executor& executor, int runs, Outcomes& outcomes) {
   const Bytes capacity = random.world->machine().device(0).memory;
   const bool must_fit = capacity == 0 || capacity >= random.all_bytes();
   for (int run = 0; run < runs; ++run) {
     try {
-      engine.execute(
+      executor.run(
           random_placement(random.rng, random.world->graph().op_count(), random.world->machine().device_count()));
       ++outcomes.completed;
     } catch (const InfeasibleError& error) {
@@ -62,26 +62,26 @@ void expect_both(const Outcomes& outcomes, int runs) {
   EXPECT_GT(outcomes.out_of_memory, runs / 50);
 }
 
-TEST(AnEngine, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
+TEST(AThreadsExecutor, EndsWithAResultOrOneClearErrorOnTenThousandRandomRuns) {
   constexpr int kGraphs = fewer_if_sanitized(1000), kRunsPerGraph = 10;
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));
-    CheckingKernels kernels(random.world->graph(), random.folding);
-    Engine engine(*random.world, kernels, {.deterministic = random.rng.below(4) == 0});
-    run_some(random, engine, kRunsPerGraph, outcomes);
+    ThreadsExecutor executor(*random.world,
+                             {.kernels = std::make_shared<CheckingKernels>(*random.world, random.folding),
+                              .deterministic = random.rng.below(4) == 0});
+    run_some(random, executor, kRunsPerGraph, outcomes);
   }
   expect_both(outcomes, kGraphs * kRunsPerGraph);
 }
 
-TEST(EmulatedDevices, EndWithAResultOrOneClearErrorOnRandomRuns) {
+TEST(AnEmulatedExecutor, EndsWithAResultOrOneClearErrorOnRandomRuns) {
   constexpr int kGraphs = fewer_if_sanitized(200), kRunsPerGraph = 5;
   Outcomes outcomes;
   for (int seed = 0; seed < kGraphs; ++seed) {
     RandomCase random(static_cast<std::uint64_t>(seed));
-    EmulatedKernels kernels(*random.world, 1);  // ops and transfers of up to 4 µs
-    Engine engine(*random.world, kernels, {.devices = EngineOptions::Devices::emulated});
-    run_some(random, engine, kRunsPerGraph, outcomes);
+    EmulatedExecutor executor(*random.world, {.time_scale = 1});  // ops and transfers of up to 4 µs
+    run_some(random, executor, kRunsPerGraph, outcomes);
   }
   expect_both(outcomes, kGraphs * kRunsPerGraph);
 }

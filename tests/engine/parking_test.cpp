@@ -1,4 +1,4 @@
-#include "doppler/engine/threads/parking.h"
+#include "doppler/engine/runtime/parking.h"
 
 #include <thread>
 

@@ -8,7 +8,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
-#include "doppler/engine/threads/engine.h"
+#include "doppler/engine/threads/threads_executor.h"
 
 namespace doppler::test {
 
@@ -17,13 +17,17 @@ namespace doppler::test {
 class CheckingKernels : public Kernels {
  public:
   // Ops in `folding` add up their inputs and can take them one by one.
-  explicit CheckingKernels(const Graph& graph, std::set<OpId> folding = {})
-      : graph_(graph), folding_(std::move(folding)), expected_(graph.tensor_count()), runs_(graph.op_count()) {
-    for (const OpId op : graph.topological_order()) {
+  explicit CheckingKernels(const Problem& problem, std::set<OpId> folding = {})
+      : shared_graph_(problem.shared_graph()),
+        graph_(*shared_graph_),
+        folding_(std::move(folding)),
+        expected_(graph_.tensor_count()),
+        runs_(graph_.op_count()) {
+    for (const OpId op : graph_.topological_order()) {
       std::uint64_t value = folding_.contains(op) ? 0 : mix(7, op);
-      for (const TensorId tensor : graph.inputs(op))
+      for (const TensorId tensor : graph_.inputs(op))
         value = folding_.contains(op) ? value + expected_[tensor] : mix(value, expected_[tensor]);
-      for (const TensorId tensor : graph.outputs(op)) expected_[tensor] = value;
+      for (const TensorId tensor : graph_.outputs(op)) expected_[tensor] = value;
     }
   }
 
@@ -47,7 +51,7 @@ class CheckingKernels : public Kernels {
     ++fold_calls;
   }
 
-  // By op; each is written by one thread at a time.
+  // Returns how often each op ran; each number is written by one thread at a time.
   const std::vector<int>& runs() const { return runs_; }
   std::atomic<int> fold_calls{0};
 
@@ -70,6 +74,7 @@ class CheckingKernels : public Kernels {
     for (Bytes at = 0; at < graph_.bytes(tensor); at += 8) std::memcpy(data + at, &value, sizeof value);
   }
 
+  std::shared_ptr<const Graph> shared_graph_;
   const Graph& graph_;
   std::set<OpId> folding_;
   std::vector<std::uint64_t> expected_;

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "doppler/engine/threads/engine.h"
+#include "doppler/engine/threads/threads_executor.h"
 #include "doppler/kernels/generate_inputs.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/autodiff.h"
@@ -73,11 +73,12 @@ Machine three_devices() {
 }
 
 // Asynchronously, under random placements, whoever copies: the values depend on none of it.
-void expect_reference_in_the_engine(const Program& program, const Lowered& lowered, ProgramKernels& kernels,
-                                    const std::vector<Dense>& expected, bool deterministic, Links links) {
+void expect_reference_in_the_engine(const Program& program, const Lowered& lowered,
+                                    const std::shared_ptr<ProgramKernels>& kernels, const std::vector<Dense>& expected,
+                                    bool deterministic, Links links) {
   const Machine machine = three_devices();
   const Problem problem(lowered.graph, machine, {.links = links});
-  Engine engine(problem, kernels, {.deterministic = deterministic});
+  ThreadsExecutor executor(problem, {.kernels = kernels, .deterministic = deterministic});
   Rng rng(lowered.graph.op_count());
   for (int run = 0; run < 2; ++run) {
     Placement placement{std::vector<DeviceId>(problem.op_count()), {}, {}};
@@ -86,20 +87,21 @@ void expect_reference_in_the_engine(const Program& program, const Lowered& lower
       placement.device_of_op[op] = first == op ? rng.below(3) : placement.device_of_op[first];
     }
     // All ones is not a number: what this run does not compute is not taken for what an earlier one did.
-    for (const auto& [id, array] : kernels.results())
+    for (const auto& [id, array] : kernels->results())
       if (program.node(id).as<Input>() == nullptr) std::memset(array.bytes.data(), 0xFF, array.bytes.size());
-    engine.execute(placement);
-    expect_results(program, kernels, expected);
+    executor.time(placement);
+    expect_results(program, *kernels, expected);
   }
 }
 
 void expect_reference(const Program& program, const Plan& plan, Arrays inputs, const RunOptions& options) {
   const std::vector<Dense> expected = evaluate(program, as_values(inputs), options.variables);
   const Lowered lowered = lower(program, plan, options.lowering);
-  ProgramKernels kernels(program, lowered, std::move(inputs), options.variables, options.backend.make());
-  kernels.keep_results(true);
-  run_sequentially(lowered.graph, kernels, options.order);
-  expect_results(program, kernels, expected);
+  const auto kernels =
+      std::make_shared<ProgramKernels>(program, lowered, std::move(inputs), options.variables, options.backend.make());
+  kernels->keep_results(true);
+  run_sequentially(lowered.graph, *kernels, options.order);
+  expect_results(program, *kernels, expected);
   for (const Links links : {Links::free, Links::receiver})
     expect_reference_in_the_engine(program, lowered, kernels, expected, options.order == FoldOrder::fixed, links);
 }

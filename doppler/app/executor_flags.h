@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "doppler/app/loading.h"
+#include "doppler/engine/emulated/emulated_executor.h"
+#include "doppler/engine/threads/threads_executor.h"
+
+namespace doppler {
+
+// How placements are run for real: the flags that `run`, `calibrate`, `validate` and the system stage of `train` share.
+struct ExecutorFlags {
+  std::string engine = "threads";     // the only one so far
+  std::string devices = "cpu";        // or "cuda", "emulated"
+  double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
+  std::vector<std::string> slowdown;  // emulated: "device=factor"
+  std::vector<std::string> inputs;    // "name=file.npy"
+  bool deterministic = false;
+  std::string stall_after = "30s";
+
+  bool emulated() const { return devices == "emulated"; }
+};
+void add_executor_flags(CLI::App& verb, ExecutorFlags& flags);
+
+// The executor that the flags ask for, for one problem. Each of the functions throws InputError if the flags contradict
+// one another, the graph carries no program to run on devices that compute, an input file does not fit, or there are no
+// CUDA devices to run on.
+std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, std::uint64_t seed);
+// The same where the flags ask for devices that compute, and where they ask for emulated ones.
+std::shared_ptr<ThreadsExecutor> make_threads_executor(const LoadedProblem& loaded, const ExecutorFlags& flags,
+                                                       std::uint64_t seed);
+std::shared_ptr<EmulatedExecutor> make_emulated_executor(const LoadedProblem& loaded, const ExecutorFlags& flags);
+
+}  // namespace doppler
