@@ -2,7 +2,8 @@
 # find_package(). The library's own libraries stay behind it, so that a user needs none of their headers or paths.
 include(CMakePackageConfigHelpers)
 
-add_library(doppler_library SHARED)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/library.cpp CONTENT "// All code is in the modules; CMake wants a source.\n")
+add_library(doppler_library SHARED ${PROJECT_BINARY_DIR}/library.cpp)
 set_target_properties(doppler_library PROPERTIES OUTPUT_NAME doppler EXPORT_NAME doppler LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 add_library(doppler::doppler ALIAS doppler_library)
@@ -10,9 +11,12 @@ target_compile_features(doppler_library PUBLIC cxx_std_20)
 target_include_directories(doppler_library PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 get_property(modules GLOBAL PROPERTY DOPPLER_MODULES)
+# Whole archives: nothing in the library itself calls what only users call.
 foreach(module IN LISTS modules)
-  target_link_libraries(doppler_library PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,doppler_${module}>)
+  list(APPEND archives $<TARGET_FILE:doppler_${module}>)
+  add_dependencies(doppler_library doppler_${module})
 endforeach()
+target_link_libraries(doppler_library PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive doppler_api)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/doppler)
 install(TARGETS doppler RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

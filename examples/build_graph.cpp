@@ -1,8 +1,7 @@
 // Builds a graph in code: two matrix products that a third one reads. On two devices the first two can run side by side.
-#include <iostream>
-
 #include <doppler/place.h>
 #include <doppler/simulate.h>
+#include <iostream>
 
 int main() {
   doppler::GraphBuilder builder("three products");
@@ -16,8 +15,8 @@ int main() {
   const doppler::Problem problem(std::move(builder).build(), doppler::load_machine("p100x4"));
   const doppler::PlaceResult found = doppler::place(problem, {.method = "exact", .time = 1});
   for (doppler::OpId op = 0; op < problem.op_count(); ++op)
-    std::cout << problem.graph().name(op) << " on "
-              << problem.machine().device(found.placement.device_of_op[op]).name << "\n";
+    std::cout << problem.graph().name(op) << " on " << problem.machine().device(found.placement.device_of_op[op]).name
+              << "\n";
   const doppler::SimulationResult one = doppler::simulate(problem, {.device_of_op = {0, 0, 0}});
   std::cout << "speed-up over one device " << one.outcome.made.makespan / found.run.outcome.made.makespan << "\n";
 }

@@ -1,10 +1,9 @@
 // Plugs in an objective and a method from outside. The objective charges every byte that moves between devices, on top of
 // the makespan; the method tries random placements and keeps the best by whatever objective it is given.
-#include <iostream>
-#include <random>
-
 #include <doppler/place.h>
 #include <doppler/simulate.h>
+#include <iostream>
+#include <random>
 
 class FrugalObjective final : public doppler::Objective {
  public:
@@ -51,8 +50,8 @@ int main(int argc, char** argv) {
   const doppler::Problem problem =
       doppler::load_problem(argc > 1 ? argv[1] : "examples/blocks.json", doppler::load_machine("p100x4")).problem;
   FrugalObjective frugal(problem);
-  const doppler::Method mine{"best_of_many", "the best of 200 random placements", doppler::Method::Family::search, false,
-                             best_of_many};
+  const doppler::Method mine{"best_of_many", "the best of 200 random placements", doppler::Method::Family::search,
+                             false, best_of_many};
   const doppler::PlaceResult own = doppler::place(problem, mine, {.objective = &frugal});
   const doppler::PlaceResult annealed =
       doppler::place(problem, {.method = "anneal", .evaluations = 20'000, .objective = &frugal});

@@ -1,9 +1,8 @@
 // Reads an ONNX model, places it on four GPUs, and prints what that is worth and where every module goes:
 //   place_model model.onnx
-#include <iostream>
-
 #include <doppler/errors.h>
 #include <doppler/place.h>
+#include <iostream>
 
 int main(int argc, char** argv) try {
   const doppler::Machine machine = doppler::load_machine("v100x4");

@@ -73,9 +73,9 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
 
   // Phase 3: what the placement is worth, and what one device alone would take.
   PlaceResult result;
-  result.run = simulation_result(
-      outcome_of(problem, options.graph.empty() ? problem.graph().title() : options.graph, found), problem,
-      found.timeline);
+  result.run =
+      simulation_result(outcome_of(problem, options.graph.empty() ? problem.graph().title() : options.graph, found),
+                        problem, found.timeline);
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
   result.single_device = best_single_device(problem);

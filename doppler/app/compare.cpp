@@ -73,8 +73,7 @@ Outcome run_method(const LoadedProblem& loaded, const CompareOptions& options, c
 
 // The methods asked for, in order, and the strongest baseline if it was not among them.
 Comparison run_methods(const LoadedProblem& loaded, const CompareOptions& options,
-                                 const std::vector<const Method*>& chosen, const Policies& policies,
-                                 const LowerBound& bound) {
+                       const std::vector<const Method*>& chosen, const Policies& policies, const LowerBound& bound) {
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   std::vector<Outcome> outcomes;
   for (const Method* method : chosen) {
@@ -101,8 +100,7 @@ Comparison run_methods(const LoadedProblem& loaded, const CompareOptions& option
   }
   const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
   Comparison comparison;
-  for (Outcome& outcome : outcomes)
-    comparison.rows.push_back({std::move(outcome), loaded.problem.op_count(), false});
+  for (Outcome& outcome : outcomes) comparison.rows.push_back({std::move(outcome), loaded.problem.op_count(), false});
   if (strongest == baselines.end()) return comparison;
   const bool asked = std::any_of(comparison.rows.begin(), comparison.rows.end(), [&](const ComparisonRow& row) {
     return row.outcome.made.method == strongest->made.method;

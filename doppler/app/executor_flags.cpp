@@ -2,10 +2,7 @@
 
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
-#include "doppler/base/file.h"
-#include "doppler/kernels/aten/open_cuda_backend.h"
-#include "doppler/kernels/generate_inputs.h"
-#include "doppler/kernels/npy.h"
+#include "doppler/run.h"
 
 namespace doppler {
 namespace {
@@ -16,23 +13,6 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     throw InputError(fmt::format("{}: found '{}'; required {}", flag, text, required));
   return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-std::map<std::string, Array> read_inputs(const program::Program& program, const std::vector<std::string>& files) {
-  std::map<std::string, Array> inputs;
-  for (const std::string& text : files) {
-    const auto [name, path] = split_pair(text, "--input", "name=file.npy");
-    const auto id = find_input(program, name);
-    if (!id) throw InputError(fmt::format("--input: found '{}'; required the name of an input of the program", name));
-    const program::Node& node = program.node(*id);
-    Array array = parse_npy(path, read_file(path));
-    if (array.shape != node.shape || array.dtype != node.dtype)
-      throw InputError(fmt::format("{}: found {} {}; required {} {} for input '{}'", path, to_string(array.dtype),
-                                   program::to_string(array.shape), to_string(node.dtype),
-                                   program::to_string(node.shape), name));
-    inputs[name] = std::move(array);
-  }
-  return inputs;
 }
 
 double parse_factor(const std::string& text) {
@@ -65,45 +45,22 @@ void add_executor_flags(CLI::App& verb, ExecutorFlags& flags) {
 }
 
 std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, std::uint64_t seed) {
-  if (flags.emulated()) return make_emulated_executor(loaded, flags);
-  return make_threads_executor(loaded, flags, seed);
-}
-
-std::shared_ptr<ThreadsExecutor> make_threads_executor(const LoadedProblem& loaded, const ExecutorFlags& flags,
-                                                       std::uint64_t seed) {
-  const Problem& problem = loaded.problem;
-  if (!flags.slowdown.empty() || flags.time_scale != 0)
-    throw InputError("--slowdown, --time-scale: required --devices emulated");
-  if (problem.program() == nullptr)
-    throw InputError(
-        fmt::format("{}: found no program, only costs; required a graph from 'doppler generate' or 'doppler lower' "
-                    "whose kernels can run, or --devices emulated",
-                    loaded.file.path));
-  ThreadsOptions options;
-  options.stall_after = parse_duration(flags.stall_after, "--stall-after");
-  if (flags.devices == "cuda") options.backend = open_cuda_backend(problem.device_count());
-  options.inputs = read_inputs(*problem.program()->program, flags.inputs);
-  options.seed = seed;
-  options.deterministic = flags.deterministic;
-  options.interrupted = interrupt_flag();
-  auto executor = std::make_shared<ThreadsExecutor>(problem, std::move(options));
-  if (const DeviceId cores = executor->limits().undisturbed_devices; problem.device_count() > cores)
-    complain(fmt::format("warning: {} devices share {} cores; times say little", problem.device_count(), cores));
-  return executor;
-}
-
-std::shared_ptr<EmulatedExecutor> make_emulated_executor(const LoadedProblem& loaded, const ExecutorFlags& flags) {
-  if (!flags.inputs.empty())
-    throw InputError("--input: required --devices cpu or cuda, emulated devices compute nothing");
-  const EmulatedOptions options{.time_scale = flags.time_scale,
-                                .stall_after = parse_duration(flags.stall_after, "--stall-after"),
-                                .interrupted = interrupt_flag()};
-  auto executor = std::make_shared<EmulatedExecutor>(loaded.problem, options);
+  ExecutorOptions options;
+  options.graph = loaded.file.path;
+  options.devices = flags.devices;
+  options.time_scale = flags.time_scale;
   for (const std::string& text : flags.slowdown) {
     const auto [name, factor] = split_pair(text, "--slowdown", "device=factor");
-    const double value = parse_factor(factor);
-    executor->slow_down(loaded.problem.machine().device_by_name(name), value);
+    options.slowdown[loaded.problem.machine().device_by_name(name)] = parse_factor(factor);
   }
+  for (const std::string& text : flags.inputs) options.inputs.insert(split_pair(text, "--input", "name=file.npy"));
+  options.deterministic = flags.deterministic;
+  options.stall_after = parse_duration(flags.stall_after, "--stall-after");
+  options.seed = seed;
+  options.interrupted = interrupt_flag();
+  std::shared_ptr<Executor> executor = doppler::make_executor(loaded.problem, options);
+  if (const DeviceId cores = executor->limits().undisturbed_devices; loaded.problem.device_count() > cores)
+    complain(fmt::format("warning: {} devices share {} cores; times say little", loaded.problem.device_count(), cores));
   return executor;
 }
 

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "doppler/app/loading.h"
-#include "doppler/engine/emulated/emulated_executor.h"
-#include "doppler/engine/threads/threads_executor.h"
+#include "doppler/sim/executor.h"
 
 namespace doppler {
 
@@ -24,13 +23,8 @@ struct ExecutorFlags {
 };
 void add_executor_flags(CLI::App& verb, ExecutorFlags& flags);
 
-// The executor that the flags ask for, for one problem. Each of the functions throws InputError if the flags contradict
-// one another, the graph carries no program to run on devices that compute, an input file does not fit, or there are no
-// CUDA devices to run on.
+// The executor that the flags ask for, for one problem. Throws InputError if the flags contradict one another, the graph
+// carries no program to run on devices that compute, an input file does not fit, or there are no CUDA devices to run on.
 std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, std::uint64_t seed);
-// The same where the flags ask for devices that compute, and where they ask for emulated ones.
-std::shared_ptr<ThreadsExecutor> make_threads_executor(const LoadedProblem& loaded, const ExecutorFlags& flags,
-                                                       std::uint64_t seed);
-std::shared_ptr<EmulatedExecutor> make_emulated_executor(const LoadedProblem& loaded, const ExecutorFlags& flags);
 
 }  // namespace doppler

@@ -100,7 +100,9 @@ GraphFacts gather(const GraphFile& file, const Problem* problem) {
   facts.edges = graph.edge_count();
   if (file.onnx) facts.model = model_facts(file.onnx->totals);
   std::vector<double> work = problem != nullptr ? problem->costs().fastest_times() : explicit_work(graph);
-  facts.measure = work.empty() ? GraphFacts::Measure::flops : graph.unitless() ? GraphFacts::Measure::unitless : GraphFacts::Measure::seconds;
+  facts.measure = work.empty()       ? GraphFacts::Measure::flops
+                  : graph.unitless() ? GraphFacts::Measure::unitless
+                                     : GraphFacts::Measure::seconds;
   if (work.empty()) work = flops_of(graph);
   for (const double value : work) facts.work += value;
   facts.critical_path = levels(graph, work, {}).longest;

@@ -1,3 +1,5 @@
+#include "doppler/place.h"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -7,7 +9,6 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/place.h"
 #include "doppler/report/export.h"
 #include "doppler/report/json.h"
 
@@ -60,10 +61,9 @@ void run_place(const PlaceFlags& options) {
       options.policy.train.empty() ? describe_budget(options) : options.policy.train + " of training";
 
   if (!options.output.empty())
-    write_file_atomically(
-        options.output,
-        format ? export_placement(*format, loaded.file, result.placement, loaded.problem.machine())
-               : placement_to_json(result.placement, result.run.outcome.made));
+    write_file_atomically(options.output,
+                          format ? export_placement(*format, loaded.file, result.placement, loaded.problem.machine())
+                                 : placement_to_json(result.placement, result.run.outcome.made));
   if (options.output == "-")
     write_json_if_asked(options, to_json(result));
   else

@@ -11,6 +11,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/bounds/bounds.h"
+#include "doppler/engine/emulated/emulated_executor.h"
 #include "doppler/report/plots.h"
 #include "doppler/serve/service.h"
 
@@ -151,15 +152,10 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
 void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placement& start, const ServeOptions& serving,
            const Options& options) {
   ServiceOptions service;
-  std::shared_ptr<Executor> executor;
-  if (flags.emulated()) {
-    const std::shared_ptr<EmulatedExecutor> emulated = make_emulated_executor(loaded, flags);
+  if (!serving.drift.empty() && !flags.emulated()) throw InputError("--drift: required --devices emulated");
+  const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options.seed);
+  if (const auto emulated = std::dynamic_pointer_cast<EmulatedExecutor>(executor))
     service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
-    executor = emulated;
-  } else {
-    executor = make_threads_executor(loaded, flags, options.seed);
-    if (!serving.drift.empty()) throw InputError("--drift: required --devices emulated");
-  }
   const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;

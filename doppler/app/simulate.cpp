@@ -1,3 +1,5 @@
+#include "doppler/simulate.h"
+
 #include <CLI/CLI.hpp>
 
 #include "doppler/app/loading.h"
@@ -8,7 +10,6 @@
 #include "doppler/graph/formats/dot.h"
 #include "doppler/report/trace.h"
 #include "doppler/sim/simulator.h"
-#include "doppler/simulate.h"
 
 namespace doppler {
 namespace {

@@ -39,7 +39,4 @@ class SystemTraining {
   std::shared_ptr<Executor> executor_;
 };
 
-// Says in a line or two how stage III ended.
-std::string describe_system(const SystemStage& stage, bool unitless);
-
 }  // namespace doppler

@@ -3,6 +3,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/pin_thread.h"
 #include "doppler/calibrate/varied_placements.h"
+#include "doppler/problem/graph_files.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/workloads.h"
 

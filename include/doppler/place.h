@@ -25,20 +25,20 @@
 namespace doppler {
 
 struct PlaceOptions {
-  std::string method = "auto";    // methods() lists them
-  Seconds time = 10;              // for methods that search
+  std::string method = "auto";                    // methods() lists them
+  Seconds time = 10;                              // for methods that search
   std::optional<std::uint64_t> evaluations = {};  // how many simulations instead of how long
   std::uint64_t seed = 0;
-  unsigned threads = 1;          // never changes the result, only when it is there
-  std::string policy = {};       // for learned methods and `auto`: a policy file or the directory of a training
-  Seconds train = 0;             // learned methods: how long to specialise on the problem before answering
-  std::uint32_t samples = 64;    // learned methods: placements to draw beside the greedy one
-  bool alone = false;            // learned methods: the policy's own answer, even if a heuristic does better
-  bool published = false;        // critical_path: with the defects of the published code, for parity
+  unsigned threads = 1;            // never changes the result, only when it is there
+  std::string policy = {};         // for learned methods and `auto`: a policy file or the directory of a training
+  Seconds train = 0;               // learned methods: how long to specialise on the problem before answering
+  std::uint32_t samples = 64;      // learned methods: placements to draw beside the greedy one
+  bool alone = false;              // learned methods: the policy's own answer, even if a heuristic does better
+  bool published = false;          // critical_path: with the defects of the published code, for parity
   Objective* objective = nullptr;  // what placements are judged by; null: the exact makespan
   std::string graph = {};          // the name that results have for the graph; empty: its title
   std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
-  const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: the best so far is returned soon
+  const std::atomic<bool>* interrupted = nullptr;         // set it from anywhere: the best so far is returned soon
 };
 
 // Runs the method and says what its placement is worth. Throws InputError for a wrong option and InfeasibleError if
