@@ -1,7 +1,7 @@
 #include "doppler/api/judge.h"
 
 #include "doppler/base/error.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 

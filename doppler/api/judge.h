@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "doppler/place/method.h"
-#include "doppler/report/results.h"
+#include "doppler/method.h"
+#include "doppler/results.h"
 
 namespace doppler {
 

@@ -11,8 +11,8 @@
 #include "doppler/kernels/aten/open_cuda_backend.h"
 #include "doppler/kernels/generate_inputs.h"
 #include "doppler/kernels/npy.h"
+#include "doppler/objective.h"
 #include "doppler/program/text/program_json.h"
-#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {

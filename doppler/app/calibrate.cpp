@@ -9,8 +9,8 @@
 #include "doppler/base/pin_thread.h"
 #include "doppler/base/statistics.h"
 #include "doppler/calibrate/calibration_runs.h"
-#include "doppler/report/json.h"
 #include "doppler/report/text.h"
+#include "doppler/results.h"
 
 namespace doppler {
 namespace {

@@ -11,8 +11,8 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/place/cheap_methods.h"
-#include "doppler/report/json.h"
 #include "doppler/report/text.h"
+#include "doppler/results.h"
 
 namespace doppler {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 

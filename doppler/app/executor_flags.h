@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doppler/app/loading.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
 
 namespace doppler {
 

@@ -4,8 +4,8 @@
 
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
+#include "doppler/objective.h"
 #include "doppler/report/text.h"
-#include "doppler/sim/objective.h"
 
 namespace doppler {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "doppler/app/options.h"
-#include "doppler/problem/load.h"
-#include "doppler/report/results.h"
+#include "doppler/load.h"
+#include "doppler/results.h"
 
 namespace doppler {
 

@@ -11,8 +11,8 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/report/json.h"
 #include "doppler/report/text.h"
+#include "doppler/results.h"
 
 namespace doppler {
 namespace {

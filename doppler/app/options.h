@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "doppler/place/method.h"
-#include "doppler/report/results.h"
+#include "doppler/method.h"
+#include "doppler/results.h"
 
 namespace CLI {
 class App;

@@ -10,7 +10,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/report/export.h"
-#include "doppler/report/json.h"
+#include "doppler/results.h"
 
 namespace doppler {
 namespace {

@@ -6,7 +6,7 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 namespace doppler {
 namespace {

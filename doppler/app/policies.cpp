@@ -8,7 +8,7 @@
 #include "doppler/app/options.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -10,7 +10,7 @@
 #include "doppler/app/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 #include "doppler/engine/emulated/emulated_executor.h"
 #include "doppler/report/plots.h"
 #include "doppler/serve/service.h"

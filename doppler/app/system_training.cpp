@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 
 namespace doppler {
 

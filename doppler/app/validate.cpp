@@ -10,8 +10,8 @@
 #include "doppler/base/pin_thread.h"
 #include "doppler/calibrate/calibration_runs.h"
 #include "doppler/calibrate/validity.h"
+#include "doppler/objective.h"
 #include "doppler/report/plots.h"
-#include "doppler/sim/objective.h"
 
 namespace doppler {
 namespace {

@@ -10,7 +10,7 @@
 // best r and q are found by preemptive_bound over all ops, in O(n log n) (after Fernandez and Bussell 1973).
 //
 // contradiction: assume T, propagate, contradict; see destructive_bound.cpp.
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 
 #include <algorithm>
 #include <cmath>

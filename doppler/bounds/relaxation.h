@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

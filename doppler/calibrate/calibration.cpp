@@ -6,7 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/statistics.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "doppler/calibrate/interference.h"
 #include "doppler/calibrate/jitter.h"
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

@@ -7,7 +7,7 @@
 
 #include "doppler/calibrate/calibration.h"
 #include "doppler/calibrate/rounds.h"
-#include "doppler/problem/load.h"
+#include "doppler/load.h"
 
 namespace doppler {
 

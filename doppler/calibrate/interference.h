@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doppler/graph/op_signature.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

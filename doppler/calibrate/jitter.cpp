@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "doppler/base/statistics.h"
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 namespace doppler {
 

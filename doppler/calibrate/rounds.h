@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doppler/base/rng.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
 
 namespace doppler {
 

@@ -5,7 +5,7 @@
 
 #include "doppler/base/statistics.h"
 #include "doppler/calibrate/calibration_runs.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

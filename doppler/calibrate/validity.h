@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doppler/calibrate/varied_placements.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
 
 namespace doppler {
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler {
 

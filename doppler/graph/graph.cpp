@@ -1,4 +1,4 @@
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler {
 

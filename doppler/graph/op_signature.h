@@ -3,7 +3,7 @@
 #include <compare>
 #include <string>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler {
 

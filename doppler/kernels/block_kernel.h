@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/base/ids.h"
+#include "doppler/ids.h"
 #include "doppler/program/expr/program.h"
 
 namespace doppler {

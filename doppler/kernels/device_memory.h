@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "doppler/base/ids.h"
-#include "doppler/base/units.h"
+#include "doppler/ids.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

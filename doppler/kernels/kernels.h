@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "doppler/base/ids.h"
+#include "doppler/ids.h"
 #include "doppler/kernels/device_memory.h"
 
 namespace doppler {

@@ -5,7 +5,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/formats/json_reader.h"
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 // The machine file, described in docs/machines.md.
 namespace doppler {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 // Presets are starting points, not measurements: data-sheet peaks times the two fractions below. Whoever
 // needs a prediction within a few per cent writes a machine file with measured rates (docs/machines.md).

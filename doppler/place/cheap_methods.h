@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 

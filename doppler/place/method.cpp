@@ -1,4 +1,4 @@
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/problem/load.h"
+#include "doppler/load.h"
 #include "doppler/program/lower/lower.h"
 #include "doppler/program/onnx/import.h"
 #include "doppler/program/text/program_json.h"

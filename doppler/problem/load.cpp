@@ -1,4 +1,4 @@
-#include "doppler/problem/load.h"
+#include "doppler/load.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "doppler/problem/placement.h"
+#include "doppler/placement.h"
 
 #include <algorithm>
 #include <limits>

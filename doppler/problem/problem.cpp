@@ -1,4 +1,4 @@
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 #include <algorithm>
 #include <functional>

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "doppler/problem/load.h"
-#include "doppler/problem/placement.h"
+#include "doppler/load.h"
+#include "doppler/placement.h"
 
 namespace doppler {
 

@@ -1,5 +1,3 @@
-#include "doppler/report/json.h"
-
 #include <algorithm>
 #include <array>
 #include <concepts>
@@ -10,6 +8,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/parse_enum.h"
 #include "doppler/graph/formats/json_reader.h"
+#include "doppler/results.h"
 
 // Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that what
 // is written can be read. A field is archive("key", value); an optional one that is empty is left out, or null where
@@ -454,9 +453,9 @@ class Reader {
     } else if constexpr (std::same_as<T, LowerBound::Kind>) {
       value = parse_enum(text_of(key, from), where_ + ": '" + key + "'", kBoundKinds);
     } else if constexpr (std::is_enum_v<T>) {
-      value = parse_enum(text_of(key, from), where_ + ": '" + key + "'",
-                         std::array{GraphFacts::Measure::seconds, GraphFacts::Measure::unitless,
-                                    GraphFacts::Measure::flops});
+      value = parse_enum(
+          text_of(key, from), where_ + ": '" + key + "'",
+          std::array{GraphFacts::Measure::seconds, GraphFacts::Measure::unitless, GraphFacts::Measure::flops});
     } else {
       Reader reader(where_ + ": '" + key + "'", from);
       fields(reader, value);

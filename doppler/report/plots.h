@@ -1,7 +1,7 @@
 #pragma once
 
 #include "doppler/report/plot.h"
-#include "doppler/report/results.h"
+#include "doppler/results.h"
 
 namespace doppler {
 

@@ -1,4 +1,4 @@
-#include "doppler/report/results.h"
+#include "doppler/results.h"
 
 #include <algorithm>
 

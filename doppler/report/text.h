@@ -2,12 +2,9 @@
 
 #include <string>
 
-#include "doppler/report/results.h"
+#include "doppler/results.h"
 
 namespace doppler {
-
-// What a verb prints for people.
-std::string to_text(const AnyResult& result);
 
 // "1.23 ms"; a graph without a unit: whole numbers in full, others with six digits.
 std::string format_time(Seconds value, bool unitless);

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "doppler/machine/machine.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/machine.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "doppler/executor.h"
 #include "doppler/serve/deployment.h"
-#include "doppler/sim/executor.h"
 
 namespace doppler {
 

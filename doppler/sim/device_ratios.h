@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

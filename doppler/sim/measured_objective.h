@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "doppler/executor.h"
+#include "doppler/objective.h"
 #include "doppler/sim/device_ratios.h"
-#include "doppler/sim/executor.h"
-#include "doppler/sim/objective.h"
 
 namespace doppler {
 

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

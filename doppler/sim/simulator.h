@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "doppler/machine/jitter.h"
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

@@ -1,4 +1,4 @@
-#include "doppler/sim/time_account.h"
+#include "doppler/time_account.h"
 
 #include <algorithm>
 #include <unordered_map>

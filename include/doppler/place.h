@@ -17,10 +17,10 @@
 #include <optional>
 #include <string>
 
-#include "doppler/place/method.h"
-#include "doppler/problem/load.h"
-#include "doppler/problem/problem.h"
-#include "doppler/report/results.h"
+#include "doppler/load.h"
+#include "doppler/method.h"
+#include "doppler/problem.h"
+#include "doppler/results.h"
 
 namespace doppler {
 

@@ -16,9 +16,9 @@
 #include <memory>
 #include <string>
 
-#include "doppler/problem/problem.h"
-#include "doppler/report/results.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
+#include "doppler/problem.h"
+#include "doppler/results.h"
 
 namespace doppler {
 
@@ -33,7 +33,7 @@ struct ExecutorOptions {
   bool deterministic = false;  // add up partial results in a fixed order: the same bits in every run
   Seconds stall_after = 30;    // give up if no op ends for this long
   std::uint64_t seed = 0;      // of the inputs that are generated
-  std::string graph = {};                          // the name that errors have for the graph; empty: its title
+  std::string graph = {};      // the name that errors have for the graph; empty: its title
   const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: the run ends with RunCancelled
 };
 

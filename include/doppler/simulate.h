@@ -10,10 +10,10 @@
 //
 // To judge placements by something of your own, derive from Objective (objective.h) and give it to place().
 
-#include "doppler/bounds/bounds.h"
-#include "doppler/report/results.h"
-#include "doppler/sim/objective.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/bounds.h"
+#include "doppler/objective.h"
+#include "doppler/results.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

@@ -1,4 +1,4 @@
-#include "doppler/base/budget.h"
+#include "doppler/budget.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 
 #include <gtest/gtest.h>
 

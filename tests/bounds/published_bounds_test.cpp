@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 #include "doppler/graph/formats/read_graph.h"
 
 namespace doppler {

@@ -8,7 +8,7 @@
 #include "doppler/base/error.h"
 #include "doppler/calibrate/rounds.h"
 #include "doppler/graph/generate.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/graph/formats/read_graph.h"
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 #include "tests/support/problems.h"
 
 namespace doppler {

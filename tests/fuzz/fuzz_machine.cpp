@@ -1,4 +1,4 @@
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 #include "tests/fuzz/check_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-#include "doppler/problem/placement.h"
+#include "doppler/placement.h"
 #include "tests/fuzz/check_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

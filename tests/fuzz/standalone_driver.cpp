@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "doppler/base/budget.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/rng.h"
+#include "doppler/budget.h"
 #include "tests/fuzz/check_reader.h"
 
 namespace doppler {

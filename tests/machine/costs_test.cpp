@@ -1,4 +1,4 @@
-#include "doppler/machine/costs.h"
+#include "doppler/costs.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 namespace doppler {
 namespace {

@@ -1,4 +1,4 @@
-#include "doppler/machine/machine.h"
+#include "doppler/machine.h"
 
 #include <cmath>
 #include <limits>

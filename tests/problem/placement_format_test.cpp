@@ -2,7 +2,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/problem/placement.h"
+#include "doppler/placement.h"
 
 namespace doppler {
 namespace {

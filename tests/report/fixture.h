@@ -1,7 +1,7 @@
 #pragma once
 
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

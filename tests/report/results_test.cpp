@@ -1,10 +1,9 @@
-#include "doppler/report/results.h"
+#include "doppler/results.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
-#include "doppler/report/json.h"
 #include "doppler/report/text.h"
 #include "tests/report/fixture.h"
 

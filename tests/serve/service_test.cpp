@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/graph/generate.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

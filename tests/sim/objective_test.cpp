@@ -1,4 +1,4 @@
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 #include <cmath>
 #include <numbers>

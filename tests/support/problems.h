@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler::test {

@@ -6,7 +6,7 @@
 
 #include "doppler/engine/runtime/device_kind.h"
 #include "doppler/machine/jitter.h"
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

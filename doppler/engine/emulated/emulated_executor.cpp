@@ -1,7 +1,7 @@
 #include "doppler/engine/emulated/emulated_executor.h"
 
 #include "doppler/engine/emulated/emulated_devices.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "doppler/engine/runtime/runtime.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
 
 namespace doppler {
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "doppler/base/units.h"
 #include "doppler/kernels/device_memory.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doppler/base/rng.h"
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 #include "doppler/sim/rank_set.h"
 
 namespace doppler {

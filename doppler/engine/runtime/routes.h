@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler {
 

@@ -9,7 +9,7 @@
 #include "doppler/engine/runtime/device_kind.h"
 #include "doppler/engine/runtime/stall_report.h"
 #include "doppler/engine/runtime/worker.h"
-#include "doppler/sim/executor.h"
+#include "doppler/executor.h"
 #include "doppler/sim/memory.h"
 
 namespace doppler {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "doppler/engine/runtime/device_kind.h"
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

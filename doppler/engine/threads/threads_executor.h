@@ -7,9 +7,9 @@
 #include <string>
 
 #include "doppler/engine/runtime/runtime.h"
+#include "doppler/executor.h"
 #include "doppler/kernels/backend.h"
 #include "doppler/kernels/program_kernels.h"
-#include "doppler/sim/executor.h"
 
 namespace doppler {
 

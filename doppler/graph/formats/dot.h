@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler {
 

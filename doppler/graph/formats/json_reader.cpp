@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "doppler/base/error.h"
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 
 namespace doppler::formats {
 namespace {

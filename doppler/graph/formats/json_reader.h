@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 // Internal to the readers of graph, machine and placement files: what they share, and the only header here
 // that shows the library.

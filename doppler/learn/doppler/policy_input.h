@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doppler/learn/doppler/policy_input.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 

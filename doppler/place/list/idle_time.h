@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

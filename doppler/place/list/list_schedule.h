@@ -7,7 +7,7 @@
 
 #include "doppler/place/list/idle_time.h"
 #include "doppler/place/memory.h"
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

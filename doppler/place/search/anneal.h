@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 

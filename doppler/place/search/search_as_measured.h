@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 #include "doppler/sim/device_ratios.h"
 
 namespace doppler {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 namespace doppler::program {
 

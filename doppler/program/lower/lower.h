@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 #include "doppler/program/expr/evaluate.h"
 #include "doppler/program/expr/program.h"
 

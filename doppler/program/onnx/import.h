@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/graph/graph.h"
+#include "doppler/graph.h"
 #include "doppler/program/cut/decompose.h"
 
 namespace doppler::program {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "doppler/base/ids.h"
-#include "doppler/base/units.h"
+#include "doppler/ids.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 
@@ -15,11 +15,11 @@ struct OnnxFile;
 // How a file becomes a problem.
 struct LoadOptions {
   Rules rules = {};
-  std::optional<Links> links = std::nullopt;        // none: as the machine says, whatever `rules` says
-  std::vector<std::string> pins = {};               // "op=device", by names; a device also by its number
-  bool repair = false;                              // fix the known damage of the published graphs instead of warning
+  std::optional<Links> links = std::nullopt;      // none: as the machine says, whatever `rules` says
+  std::vector<std::string> pins = {};             // "op=device", by names; a device also by its number
+  bool repair = false;                            // fix the known damage of the published graphs instead of warning
   std::map<std::string, std::int64_t> dims = {};  // ONNX: sizes of symbolic dimensions
-  std::uint32_t shard = 0;                          // ONNX: cut every op in at most this many blocks; 0: ops stay whole
+  std::uint32_t shard = 0;                        // ONNX: cut every op in at most this many blocks; 0: ops stay whole
   bool runnable = false;  // make the program of a graph file ready to run; takes as long as lowering it
 };
 
@@ -30,8 +30,8 @@ struct GraphFile {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const program::RunnableProgram> program;  // null: none, or not asked for
   bool has_program = false;                                 // the file carries one
-  std::shared_ptr<const OnnxFile> onnx;  // null: the file is no ONNX model
-  std::vector<std::string> warnings;  // what the user should know, one line each
+  std::shared_ptr<const OnnxFile> onnx;                     // null: the file is no ONNX model
+  std::vector<std::string> warnings;                        // what the user should know, one line each
 };
 
 // Reads a file in any format of docs/formats.md, by content; "-" is standard input. A program is cut for `machine`, one

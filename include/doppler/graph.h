@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "doppler/base/ids.h"
-#include "doppler/base/units.h"
+#include "doppler/ids.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -6,11 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include "doppler/bounds/bounds.h"
-#include "doppler/problem/placement.h"
-#include "doppler/problem/problem.h"
-#include "doppler/sim/time_account.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/bounds.h"
+#include "doppler/placement.h"
+#include "doppler/problem.h"
+#include "doppler/time_account.h"
+#include "doppler/timeline.h"
 
 // What verbs find, as data: one struct each. json.h writes and reads them, text.h prints them. Times are seconds, or the
 // graph's own unit where `unitless`.
@@ -39,10 +39,10 @@ bool better(const Outcome& a, const Outcome& b);
 struct DeviceUse {
   std::string name;
   std::size_t ops = 0;
-  Seconds busy = 0;                    // over all its slots
-  double utilisation = 0;              // busy time over slots × makespan
-  Bytes peak_memory = 0, memory = 0;   // memory 0: unlimited
-  std::vector<double> activity = {};   // the share of its slots that was busy, in equal parts of the run
+  Seconds busy = 0;                   // over all its slots
+  double utilisation = 0;             // busy time over slots × makespan
+  Bytes peak_memory = 0, memory = 0;  // memory 0: unlimited
+  std::vector<double> activity = {};  // the share of its slots that was busy, in equal parts of the run
 };
 struct Traffic {
   std::size_t transfers = 0;
@@ -83,8 +83,8 @@ struct KindShare {
   std::size_t ops = 0;
   double work = 0;
   Flops flops = 0;
-  double bytes = 0;                           // read and written
-  double flops_share = 0, bytes_share = 0;    // of the graph's
+  double bytes = 0;                         // read and written
+  double flops_share = 0, bytes_share = 0;  // of the graph's
 };
 struct ModelFacts {  // an ONNX file
   double macs = 0, flops = 0;
@@ -187,7 +187,7 @@ struct CalibrationResult {
   std::string machine, links;
   bool emulated = false;
   std::size_t devices = 0, transfers = 0;
-  std::vector<Kind> kinds;                // none if emulated
+  std::vector<Kind> kinds;                 // none if emulated
   Seconds op_excess = 0, link_excess = 0;  // emulated: what is added to the model
   Seconds latency = 0;
   double bytes_per_second = 0;  // of the links; 0: transfers of one size only
@@ -221,6 +221,13 @@ struct TrainingResult {
 
 using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, RunResult, ServiceResult,
                                ValidityResult, CalibrationResult, TrainingResult>;
+
+// The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
+std::string to_json(const AnyResult& result);
+// Reads what to_json() wrote. Throws InputError naming `where` if the text is no result of this version.
+AnyResult parse_result(const std::string& where, std::string_view text);
+// What a verb prints for people.
+std::string to_text(const AnyResult& result);
 
 // What a timeline says of every device, and of the links.
 std::vector<DeviceUse> device_uses(const Timeline& timeline, const Machine& machine);

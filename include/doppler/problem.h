@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "doppler/machine/costs.h"
-#include "doppler/problem/placement.h"
+#include "doppler/costs.h"
+#include "doppler/placement.h"
 
 namespace doppler::program {
 struct RunnableProgram;

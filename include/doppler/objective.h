@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/base/ids.h"
-#include "doppler/base/units.h"
+#include "doppler/ids.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "doppler/base/budget.h"
-#include "doppler/bounds/bounds.h"
-#include "doppler/sim/objective.h"
+#include "doppler/bounds.h"
+#include "doppler/budget.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 

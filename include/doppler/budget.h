@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "doppler/base/units.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

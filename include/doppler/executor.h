@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "doppler/problem/problem.h"
-#include "doppler/sim/timeline.h"
+#include "doppler/problem.h"
+#include "doppler/timeline.h"
 
 namespace doppler {
 

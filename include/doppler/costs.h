@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "doppler/graph/graph.h"
-#include "doppler/machine/machine.h"
+#include "doppler/graph.h"
+#include "doppler/machine.h"
 
 namespace doppler {
 
