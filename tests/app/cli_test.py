@@ -102,7 +102,7 @@ class BadInput(CommandTest):
             ("links: found 'fast'; required one of free", "--links", "fast"),
             ("ties: found 'coin'; required one of by_id", "--ties", "coin"),
             ("ties: found 'published'", "--ties", "published", "--discipline", "priority"),
-            ("noise: found -1", "--noise", "-1"),
+            ("jitter: found -1; required between 0 and 3", "--jitter", "-1"),
             ("--time: found 'soon'; required a duration", "--time", "soon"),
             ("--time", "--time", "1s", "--evaluations", "5"),
             ("--threads", "--threads", "0"),
@@ -245,12 +245,35 @@ class Results(CommandTest):
     def test_of_simulate_equal_those_of_place_under_every_rule(self):
         for rules in [[], ["--links", "channels"], ["--discipline", "priority"], ["--discipline", "ordered"],
                       ["--discipline", "random", "--seed", "3"], ["--ties", "published"], ["--bulk-synchronous"],
-                      ["--noise", "0.2", "--seed", "5"]]:
+                      ["--jitter", "0.2", "--seed", "5"]]:
             placement = self.placed(EXAMPLE, "p100x4", "--method", "heft", *rules)
             made = json.loads(placement.read_text())
             result = json.loads(self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--json", *rules).stdout)
             self.assertEqual(result["makespan"], made["makespan"], rules)
             self.assertTrue(result["feasible"])
+
+    def test_of_simulate_say_optimal_where_the_bound_is_reached(self):
+        # Ops of 0.1, 0.2 and 0.3 in a chain: the bound is their sum, rounded in another order than the simulator's.
+        graph = {"format": "doppler-graph", "version": 1,
+                 "ops": [{"name": n, "times": {"*": t}} for n, t in [("a", 0.1), ("b", 0.2), ("c", 0.3)]],
+                 "tensors": [{"producer": 0, "bytes": 0, "consumers": [1]},
+                             {"producer": 1, "bytes": 0, "consumers": [2]}]}
+        path = self.write("chain.json", graph)
+        placement = self.placed(path, "uniform:2", "--method", "single")
+        done = self.ok("simulate", path, placement, "-m", "uniform:2")
+        self.assertIn("0 %, proven optimal", done.stdout)
+        result = json.loads(self.ok("simulate", path, placement, "-m", "uniform:2", "--json").stdout)
+        self.assertTrue(result["optimal"])
+
+    def test_with_jitter_show_the_mean_beside_the_exact_makespan(self):
+        placement = self.placed(EXAMPLE, "p100x4", "--method", "heft")
+        exact = json.loads(self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--json").stdout)
+        self.assertNotIn("expected", exact)
+        varied = json.loads(
+            self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--jitter", "0.2", "--json").stdout)
+        self.assertEqual(varied["makespan"], exact["makespan"])
+        self.assertGreater(varied["expected"], exact["makespan"])
+        self.assertEqual(varied["jitter"], 0.2)
 
     def test_of_simulate_note_a_placement_made_for_other_rules(self):
         placement = self.placed(self.stg, "uniform:2", "--method", "heft", "--discipline", "ordered")

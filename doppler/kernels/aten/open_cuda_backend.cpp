@@ -8,7 +8,7 @@ namespace doppler {
 std::unique_ptr<Backend> open_cuda_backend(DeviceId devices) {
   const Module module{"doppler_cuda", "--devices cuda",
                       "a build configured with -DDOPPLER_CUDA=ON and a libtorch with CUDA"};
-  const auto make = reinterpret_cast<MakeCudaBackend>(open_module(module, executable_directory(), kMakeCudaBackend));
+  const auto make = reinterpret_cast<MakeCudaBackend>(open_module(module, library_directory(), kMakeCudaBackend));
   return std::unique_ptr<Backend>(make(devices));
 }
 
