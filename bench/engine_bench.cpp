@@ -3,8 +3,8 @@
 //
 //   build/release/bin/engine_bench
 //
-// Items per second are ops per second. `ours_first/…` includes laying out the placement. StarPU's tasks are used up by a
-// run, so it is measured twice: submission and execution, and execution alone (submitted while paused).
+// Items per second are ops per second. `ours_first/…` includes laying out the placement. StarPU's tasks are used up by
+// a run, so it is measured twice: submission and execution, and execution alone (submitted while paused).
 #include <memory>
 
 #include "bench/bench_main.h"

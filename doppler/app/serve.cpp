@@ -156,12 +156,11 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options.seed);
   if (const auto emulated = std::dynamic_pointer_cast<EmulatedExecutor>(executor))
     service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
-  const std::unique_ptr<LearnedPolicy> policy = load_policy({serving.checkpoint, "", 16});
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;
   deploying.max_slowdown = serving.max_slowdown;
   deploying.search_time = parse_duration(serving.search_time, "--search-time");
-  deploying.policy = policy.get();
+  deploying.policy = load_policy({serving.checkpoint, "", 16});
   deploying.seed = options.seed;
   deploying.interrupted = interrupt_flag();
   Deployment deployment(loaded.problem, start, deploying);

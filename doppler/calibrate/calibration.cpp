@@ -11,8 +11,8 @@
 namespace doppler {
 namespace {
 
-// A busy device takes the sum of its ops' times, and the sum of medians of skewed times is too small: so means, but
-// without the few times when something else had the core.
+// A busy device takes the sum of its ops' times, and the sum of medians of skewed times is too small: so means
+// count, but without the few times when something else had the core.
 constexpr double kOutliers = 0.02;
 
 // When each device was last busy before an op began, and the op that began.
@@ -75,14 +75,14 @@ void Calibration::add_transfers(const Problem& problem, const Timeline& timeline
   const auto modelled = [&](const Timeline::Transfer& transfer) {
     return emulated_ ? problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst) : 0;
   };
-  if (problem.rules().links == Links::receiver) {  // the device's own work: takes what it takes
+  if (problem.rules().links == Links::receiver) {  // a copy is the device's own work and takes what it takes
     for (const Timeline::Transfer& transfer : timeline.transfers)
       transfers_.push_back(
           {problem.graph().bytes(transfer.tensor), transfer.end - transfer.start - modelled(transfer)});
     return;
   }
   const std::vector<Run> runs = runs_by_op(problem, timeline);
-  std::vector<Seconds> last_arrival(problem.op_count(), 0);  // by op: of its inputs from other devices
+  std::vector<Seconds> last_arrival(problem.op_count(), 0);  // by op, over its inputs from other devices
   for (const Timeline::Transfer& transfer : timeline.transfers)
     for (const OpId consumer : problem.graph().consumers(transfer.tensor))
       if (runs[consumer].execution->device == transfer.dst)
@@ -117,7 +117,7 @@ Calibration::Excess Calibration::found_excess() const {
           jitter_.sigma()};
 }
 
-// The median over the placements.
+// Returns the median over the placements.
 double Calibration::predicted_over_measured(const Machine& machine) const {
   std::vector<double> ratios;
   for (std::size_t begin = 0, end = 0; begin < runs_.size(); begin = end) {
@@ -142,7 +142,7 @@ double Calibration::fitted_stretch(const Excess& excess) const {
   return (low + high) / 2;
 }
 
-// cpu: all times are multiplied; emulated: what is added to the model.
+// Multiplies all times; of emulated devices, what is added to the model.
 Machine Calibration::stretched(const std::string& name, const Excess& excess, double stretch) const {
   // Runs mix the devices and the links, so there is one answer for all of them.
   const Seconds op_excess = stretch * excess.op;
@@ -160,7 +160,7 @@ Machine Calibration::stretched(const std::string& name, const Excess& excess, do
       device.measured = measured.measured;
       device.rates = measured.rates;
       device.memory_bytes_per_second = measured.memory_bytes_per_second;
-      device.overhead = 0;  // part of what was measured
+      device.overhead = 0;  // it is part of what was measured
       device.slowdown = 1;
     }
     for (DeviceId dst = 0; dst < base_.device_count(); ++dst) {
@@ -186,11 +186,11 @@ void Calibration::describe_ops(Device& device, double stretch) const {
     device.rates.push_back({kind.kind, kind.dtype, rate});
     slowest = slowest == 0 ? rate : std::min(slowest, rate);
   }
-  // Kinds that no run had: the slowest that one had.
+  // Kinds that no run had are as slow as the slowest that one had.
   device.rates.push_back({"*", "*", slowest > 0 ? slowest : 1e9});
 }
 
-// Emulated: what a transfer takes in addition, whatever its size.
+// Fits what transfers take; of emulated devices, what one takes in addition, whatever its size.
 LinkFit Calibration::fitted_link() const {
   std::map<Bytes, std::vector<Seconds>> by_size;
   for (const Move& move : transfers_) by_size[emulated_ ? 0 : move.bytes].push_back(move.time);
@@ -240,7 +240,7 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples) {
   }
   const double determinant = w * wbb - wb * wb;
   if (w == 0) return {};
-  LinkFit fit{wt / w, 0};  // one size only: no telling what a byte takes
+  LinkFit fit{wt / w, 0};  // of one size only, nobody can tell what a byte takes
   if (determinant > 1e-9 * w * wbb) fit = {(wbb * wt - wb * wbt) / determinant, (w * wbt - wb * wt) / determinant};
   if (fit.per_byte < 0) return {wt / w, 0};
   if (fit.latency < 0) return {0, wbt / wbb};

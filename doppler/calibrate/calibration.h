@@ -11,7 +11,7 @@
 
 namespace doppler {
 
-// latency and seconds per byte, both not negative, that minimise the squared relative error.
+// The latency and the seconds per byte, both not negative, that minimise the squared relative error.
 struct LinkFit {
   Seconds latency = 0, per_byte = 0;
 };
@@ -22,20 +22,21 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 //
 // Times come from runs and not from kernels in a loop, so they contain what a loop does not: caches that others have
 // filled, devices that share memory bandwidth, the scheduler itself. In the end the machine is stretched until its
-// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too. Predictions
-// are expected makespans (ExpectedObjective): the runs also say how much times vary.
+// predictions of these runs are right in the median: what no op and no transfer accounts for is in there too.
+// Predictions are expected makespans (ExpectedObjective): the runs also say how much times vary.
 class Calibration {
  public:
-  // Emulated devices follow a model already; only what is added to it is looked for.
+  // Emulated devices follow the model of `base` already; only what is added to it is looked for.
   Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
 
   // Throws InputError if the graph brings times of its own: nothing that is measured changes them.
   static void check(const Graph& graph);
-  // One run of a graph that passes the check.
+  // Takes in one run of a graph that passes the check.
   void add(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-  // cpu: every measured op by kind, dtype and size (Device::measured); rates by kind and a bandwidth for ops that were
-  // not measured; latency and bandwidth of the links. emulated: `base` with what an op and a transfer take in addition.
+  // Makes the machine. Devices that compute get every measured op by kind, dtype and size (Device::measured), rates by
+  // kind and a bandwidth for ops that were not measured, and the latency and bandwidth of the links. Emulated ones are
+  // those of `base` with what an op and a transfer take in addition.
   // Throws InputError if there were no ops, or no transfers although there are several devices.
   Machine machine(const std::string& name) const;
 
@@ -43,14 +44,15 @@ class Calibration {
     std::string kind, dtype;
     std::size_t shapes = 0, samples = 0;
     double flops_per_second = 0, bytes_per_second = 0;  // medians
-    double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
-    std::optional<double> interference;                 // Interference::of
+    double spread = 0;                   // the 10 % to 90 % range of an op's time over its median, on average
+    std::optional<double> interference;  // as Interference::of() has it
   };
   std::vector<Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
   bool empty() const { return runs_.empty(); }
-  double stretch() const;                            // of machine()
-  double jitter() const { return jitter_.sigma(); }  // of machine()
+  // These are the stretch and the jitter of machine().
+  double stretch() const;
+  double jitter() const { return jitter_.sigma(); }
 
  private:
   struct Move {
@@ -58,11 +60,12 @@ class Calibration {
     Seconds time;  // until the op that waited for it could have begun
   };
   struct Excess {
-    Seconds op = 0;  // emulated
+    Seconds op = 0;  // of emulated devices
     LinkFit link;
     double jitter = 0;
   };
-  struct Runs {  // of one placement
+  // The runs of one placement.
+  struct Runs {
     Problem problem;
     Placement placement;
     std::vector<Seconds> makespans;
@@ -77,9 +80,9 @@ class Calibration {
 
   Machine base_;
   bool emulated_;
-  Links links_;  // by which the runs went
+  Links links_;  // the rule by which the runs went
   std::map<OpSignature, std::vector<Seconds>> ops_;
-  std::vector<Seconds> excess_;  // emulated: measured minus modelled, per op
+  std::vector<Seconds> excess_;  // measured minus modelled time, per op of emulated devices
   std::vector<Move> transfers_;
   Interference interference_;
   JitterEstimate jitter_;

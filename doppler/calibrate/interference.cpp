@@ -9,7 +9,7 @@ namespace {
 
 // An op is alone if the others compute less than this share of its time, and beside them if all but this share.
 constexpr double kSome = 0.2;
-constexpr std::size_t kFewest = 5;  // runs of each sort
+constexpr std::size_t kFewest = 5;  // there must be so many runs of each sort
 
 // When a device computed; its ops follow one another.
 class BusyTimes {
@@ -18,7 +18,7 @@ class BusyTimes {
     starts_.push_back(start);
     busy_before_.push_back(busy_before_.back() + (end - start));
   }
-  // Between two moments.
+  // Returns how long it computed between two moments.
   Seconds within(Seconds from, Seconds to) const { return until(to) - until(from); }
 
  private:
@@ -31,7 +31,7 @@ class BusyTimes {
   }
 
   std::vector<Seconds> starts_;
-  std::vector<Seconds> busy_before_ = {0};  // the i-th op
+  std::vector<Seconds> busy_before_ = {0};  // before the i-th op
 };
 
 }  // namespace

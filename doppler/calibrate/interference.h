@@ -10,14 +10,14 @@
 
 namespace doppler {
 
-// How much longer ops take while the other devices compute, because they share caches and memory bandwidth. From
-// timelines of runs in which that differs from op to op.
+// How much longer ops take while the other devices compute, because they share caches and memory bandwidth. It follows
+// from timelines of runs in which that differs from op to op.
 class Interference {
  public:
   void add(const Graph& graph, const Timeline& timeline);
 
-  // Time beside others that compute over time alone, of ops of equal size: the mean, weighted by time. None if too few ran
-  // one way or the other.
+  // Returns the time beside others that compute over the time alone, of ops of equal size: the mean, weighted by time.
+  // There is none if too few ran one way or the other.
   std::optional<double> of(const std::string& kind, const std::string& dtype) const;
 
  private:

@@ -18,7 +18,7 @@ void JitterEstimate::add(const Graph& graph, const Timeline& timeline) {
 }
 
 double JitterEstimate::sigma() const {
-  // What all ops of a run have in common: their median ratio to what is usual.
+  // All ops of a run have their median ratio to what is usual in common.
   std::vector<std::vector<double>> ratios(runs_);
   std::vector<Seconds> usual;  // in the order of samples_
   for (const auto& [sort, samples] : samples_) {

@@ -14,10 +14,11 @@ namespace doppler {
 // device waits longer for another because of it.
 class JitterEstimate {
  public:
-  void add(const Graph& graph, const Timeline& timeline);  // one run
+  // Takes in one run.
+  void add(const Graph& graph, const Timeline& timeline);
 
-  // The sigma of a lognormal factor (Machine::jitter), 0 if there were no runs. Ops count by their time, because a device
-  // takes the time of its long ones; from quantiles, which a few interruptions do not change.
+  // Returns the sigma of a lognormal factor (Machine::jitter), 0 if there were no runs. Ops count by their time,
+  // because a device takes the time of its long ones; quantiles are compared, which a few interruptions do not change.
   double sigma() const;
 
  private:

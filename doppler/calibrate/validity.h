@@ -41,8 +41,8 @@ struct ValidityOptions {
 };
 
 // Runs the placements in rounds and compares with what the simulator expects. An interrupted measurement counts as far
-// as it went; there are no samples if fewer than two placements ran. Throws InputError if the graph cannot be calibrated
-// with and `calibrate` asks for it.
+// as it went; there are no samples if fewer than two placements ran. Throws InputError if the graph cannot be
+// calibrated with and `calibrate` asks for it.
 Validity measure_validity(std::string graph, Executor& executor, std::vector<VariedPlacement> placements,
                           const ValidityOptions& options);
 

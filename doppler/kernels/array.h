@@ -9,7 +9,7 @@
 
 namespace doppler {
 
-// Memory on the boundary of a cache line, not initialised.
+// A piece of memory that begins on the boundary of a cache line and is not initialised.
 class AlignedBytes {
  public:
   static constexpr std::size_t kAlignment = 64;
@@ -41,7 +41,7 @@ struct Array {
 };
 using Arrays = std::map<program::ExprId, Array>;
 
-// From and to the reference's complex doubles. Throws InputError for a dtype that the engine does not compute in.
+// Convert from and to the reference's complex doubles. to_array() throws InputError for a dtype without kernels.
 Array to_array(const program::Dense& dense, program::DType dtype);
 program::Dense to_dense(const Array& array);
 

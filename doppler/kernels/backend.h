@@ -9,7 +9,7 @@
 
 namespace doppler {
 
-// What computes the blocks of a program's ops, and in which memory: this processor, or libtorch on its devices
+// What computes the blocks of a program's ops and has the memory for them: this processor, or libtorch on its devices
 // (aten/aten_backend.h). Calls come from the threads of all devices at once, those for one device from one thread at a
 // time. What run() and a BlockKernel begin on a device happens in that order, and has ended when finish() returns.
 class Backend : public DeviceMemory {
@@ -24,11 +24,11 @@ class Backend : public DeviceMemory {
                    bool first) const = 0;
   virtual void finish(DeviceId) const {}
 
-  // Memory for the time of one op; it stays where it is until more is asked for.
+  // Returns memory for the time of one op; it stays where it is until more is asked for.
   virtual std::byte* scratch(DeviceId device, Bytes bytes) const = 0;
 };
 
-// OpenBLAS and loops of our own, on the thread that calls.
+// Makes the backend of this processor: OpenBLAS and loops of our own, on the thread that calls.
 std::unique_ptr<Backend> make_host_backend();
 
 }  // namespace doppler

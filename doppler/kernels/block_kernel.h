@@ -14,9 +14,9 @@ namespace doppler {
 class BlockKernel {
  public:
   virtual ~BlockKernel() = default;
-  // Memory that run() may use and need not keep; on the boundary of a cache line.
+  // Says how much memory run() needs for its own use, from the boundary of a cache line on.
   virtual std::size_t work_bytes() const { return 0; }
-  // `operands` in the layout that the kernel was made for, `output` row-major.
+  // `operands` lie as the kernel was made for, `output` is row-major.
   virtual void run(DeviceId device, std::span<const std::byte* const> operands, std::byte* output,
                    std::byte* work) const = 0;
 };
@@ -25,27 +25,27 @@ class BlockKernel {
 struct EinsumBlock {
   program::Shape sizes;                            // per label
   std::size_t rank = 0;                            // labels below it are the output's, the rest are reduced
-  std::vector<std::vector<program::Index>> steps;  // by operand and label, in elements; 0: it lacks the label
+  std::vector<std::vector<program::Index>> steps;  // by operand and label, in elements; 0 if it lacks the label
   std::vector<std::vector<std::uint32_t>> labels;  // by operand
   std::vector<program::DType> dtypes;              // by operand
   program::DType result = program::DType::f32;
-  std::vector<program::Index> output_steps() const;  // by label; 0: reduced
+  std::vector<program::Index> output_steps() const;  // by label; 0 if it is reduced
 };
 
-// The dtype that can hold everything the einsum touches: complex if anything is, double if anything is. Throws InputError
-// for dtypes that the engine does not compute in.
+// Returns the dtype that can hold everything the einsum touches: complex if anything is, double if anything is. Throws
+// InputError for dtypes without kernels.
 program::DType widest_dtype(const program::Einsum& einsum, const EinsumBlock& block);
 
-// For the host:
+// The rest makes kernels of the host.
 
-// A product of two operands summed up, as a matrix product; null if it is none.
+// Makes a matrix product of a product of two operands that is summed up; null if the einsum is none.
 std::unique_ptr<BlockKernel> make_contraction(const program::Einsum& einsum, const EinsumBlock& block);
-// The elements of one operand in another order, or several times; null if the einsum is more than that.
+// Makes a copy of one operand's elements in another order, or several times; null if the einsum is more than that.
 std::unique_ptr<BlockKernel> make_permutation(const program::Einsum& einsum, const EinsumBlock& block);
-// Any einsum, element by element.
+// Makes any einsum, computed element by element.
 std::unique_ptr<BlockKernel> make_join(const program::Einsum& einsum, const EinsumBlock& block,
                                        const program::Variables& variables);
-// `value` up to the diagonal, `above` over it.
+// Makes a block that has `value` up to the diagonal and `above` over it.
 std::unique_ptr<BlockKernel> make_fill(const program::Fill& fill, program::DType dtype, const program::Rect& block);
 
 }  // namespace doppler

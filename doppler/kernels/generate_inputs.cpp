@@ -67,7 +67,7 @@ class Generator {
       values[row + rng.below(static_cast<std::uint32_t>(classes))] = 1;
   }
 
-  // The number of elements that the first contraction to read it sums up; 1 without one.
+  // Returns the number of elements that the first contraction to read it sums up; 1 without one.
   Index fan_in(ExprId id) const {
     for (const ExprId reader : readers_[id]) {
       const Einsum* einsum = program_.node(reader).as<Einsum>();
@@ -80,7 +80,8 @@ class Generator {
     return 1;
   }
 
-  // Read, perhaps after a conversion, by a product with something of the same labels that is summed over the last.
+  // Whether it is read, perhaps after a conversion, by a product with something of the same labels that is summed over
+  // the last.
   bool is_distribution(ExprId id) const {
     const Node& node = program_.node(id);
     if (node.shape.empty() || node.as<program::Input>()->weight) return false;

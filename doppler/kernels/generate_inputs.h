@@ -8,10 +8,10 @@
 
 namespace doppler {
 
-// Makes up reproducible values for every input of a program, such that deep programs stay finite: uniform with a variance of one
-// over the number of elements that the first contraction sums up; complex numbers of modulus one; one-hot rows for what
-// a cross entropy compares with; zeros for the state of an optimizer. Throws InputError for a dtype that the engine
-// does not compute in.
+// Makes up reproducible values for every input of a program, such that deep programs stay finite: uniform with a
+// variance of one over the number of elements that the first contraction sums up; complex numbers of modulus one;
+// one-hot rows for what a cross entropy compares with; zeros for the state of an optimizer. Throws InputError for a
+// dtype that the engine does not compute in.
 Arrays generate_inputs(const program::Program& program, std::uint64_t seed);
 
 // Makes up a value for every variable that the program reads: a small learning rate, Adam's decay rates after the first

@@ -20,19 +20,19 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // Where the buffers of the ops lie. It must last as long as any engine that uses it.
+  // Returns where the buffers of the ops lie; it belongs to the kernels.
   virtual const DeviceMemory& memory() const;
 
   // Runs the op to its end on the calling thread. An exception cancels the run.
   virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
 
-  // A run begins; it is over, or cancelled: then ops that are still running should end soon, nobody waits for their
-  // results. From any thread.
+  // start() says that a run begins; cancel(), from any thread, that it is over or given up: ops that are still running
+  // should end soon, since nobody waits for their results.
   virtual void start() {}
   virtual void cancel() {}
 
-  // An op that can take its inputs one at a time, in any order: a formation. Its device folds what has arrived while it
-  // has nothing else to do, so that little is left when the last input comes.
+  // Whether the op is a formation, which can take its inputs one at a time and in any order. Its device folds what has
+  // arrived while it has nothing else to do, so that little is left when the last input comes.
   virtual bool folds(OpId op) const;
   // Adds input number `input` to the outputs; the first one only copies.
   virtual void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers);

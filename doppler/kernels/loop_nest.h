@@ -14,10 +14,11 @@ struct Loop {
   std::vector<program::Index> steps;
 };
 
-// The same nest without loops of one turn, and with loops merged where every array moves on as if they were one.
+// Returns the same nest without loops of one turn, and with loops merged where every array moves on as if they were
+// one.
 std::vector<Loop> collapsed(const std::vector<Loop>& loops);
 
-// Steps of a row-major array.
+// Returns the steps of a row-major array.
 std::vector<program::Index> row_major_steps(const program::Shape& shape);
 
 // The nest over `region` of index space in two row-major arrays, of which one covers the rectangle `from` and one `to`.

@@ -20,7 +20,7 @@ using program::Shape;
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kAlignment = 64;  // of the data in the file, by the format
+constexpr std::size_t kAlignment = 64;  // the format aligns the data in the file so
 
 struct Descriptor {
   std::string_view text;
@@ -142,7 +142,7 @@ std::size_t little_endian(std::string_view bytes) {
   return result;
 }
 
-// From the order in which the first index is fastest.
+// Rearranges the order in which the first index is fastest.
 void copy_from_fortran_order(const Array& array, const char* data) {
   const std::vector<Index> steps = row_major_steps(array.shape);
   std::vector<Loop> loops;
@@ -193,7 +193,7 @@ std::string to_npy(const Array& array) {
   DOPPLER_CHECK(descriptor != std::end(kDescriptors), "found {}", to_string(array.dtype));
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descriptor->text,
                                    fmt::join(array.shape, ", "), array.shape.size() == 1 ? "," : "");
-  const std::size_t fixed = kMagic.size() + 4;  // version and length
+  const std::size_t fixed = kMagic.size() + 4;  // the version and the length
   header.append(kAlignment - (fixed + header.size() + 1) % kAlignment, ' ');
   header += '\n';
   std::string result(kMagic);

@@ -16,7 +16,7 @@ constexpr std::size_t kScratchLine = AlignedBytes::kAlignment;
 
 std::string quoted(const Node& node) { return fmt::format("'{}'", node.name); }
 
-// The same rectangle counted in real numbers where its elements are complex.
+// Returns the same rectangle counted in real numbers where its elements are complex.
 Rect in_reals(Rect rect, program::DType dtype) {
   if (is_complex(dtype)) {
     rect.begin.back() *= 2;

@@ -12,16 +12,16 @@
 
 namespace doppler {
 
-// Where an op reads from.
+// Where an op reads from: one of the first three.
 struct DataSource {
-  std::span<const std::byte> resident;  // an input of the program, in the host's memory, or
-  std::optional<std::uint32_t> input;   // a tensor, as number among the op's inputs, or
+  std::span<const std::byte> resident;  // an input of the program, in the host's memory
+  std::optional<std::uint32_t> input;   // a tensor, by its number among the op's inputs
   std::size_t scratch = 0;              // an offset in the op's scratch memory
-  std::size_t offset = 0;               // bytes, beside the former
+  std::size_t offset = 0;               // in bytes, from there on
 };
 
-// Everything that one op does, decided before the run. Gather the operands that come in pieces, compute the block, cut
-// it into tensors. A formation instead folds its inputs straight into its tensors.
+// Everything that one op does, decided before the run: it gathers the operands that come in pieces, computes the block
+// and cuts it into tensors. A formation instead folds its inputs straight into its tensors.
 struct OpPlan {
   struct Gather {
     DataSource from;
@@ -34,18 +34,18 @@ struct OpPlan {
   };
   std::vector<Gather> gathers;
   std::vector<DataSource> operands;
-  std::unique_ptr<BlockKernel> kernel;  // none: the op only moves data
+  std::unique_ptr<BlockKernel> kernel;  // null if the op only moves data
   std::optional<std::uint32_t> whole;   // the output that is the whole block and therefore its place
-  std::size_t block = 0;                // else its place in scratch memory
+  std::size_t block = 0;                // its place in scratch memory otherwise
   std::size_t work = 0;                 // the kernel's own place there
   std::size_t scratch_bytes = 0;
   std::size_t block_bytes = 0;
   std::vector<Cut> cuts;
 
-  std::vector<std::uint32_t> partials;  // of a formation: its inputs in the order of the deterministic sum
-  std::vector<StridedFold> folds;       // by output; empty: the op is no formation
+  std::vector<std::uint32_t> partials;  // a formation's inputs, in the order of the deterministic sum
+  std::vector<StridedFold> folds;       // by output; empty if the op is no formation
 
-  // To the array of the whole expression, if that is kept.
+  // How the block goes to the array of the whole expression, if that is kept.
   std::optional<StridedCopy> to_result;
   std::optional<StridedFold> fold_to_result;
 };
@@ -54,7 +54,7 @@ struct OpPlan {
 class ResidentInputs {
  public:
   explicit ResidentInputs(Arrays inputs) : whole_(std::move(inputs)) {}
-  // Row-major.
+  // Returns the elements of the region in row-major order.
   std::span<const std::byte> region(program::ExprId expr, const program::Rect& region);
 
  private:
@@ -70,7 +70,7 @@ struct PlanContext {
   const program::Variables& variables;
   const Backend& backend;
 };
-// Throws InputError for an op in a dtype that the engine does not compute in, or a variable without a value.
+// Plans one op. Throws InputError if its dtype has no kernels, or a variable no value.
 OpPlan plan_op(const PlanContext& context, OpId op);
 
 }  // namespace doppler

@@ -117,7 +117,7 @@ const std::byte* ProgramKernels::on_device(DeviceId device, std::span<const std:
   return data;
 }
 
-// Valid until the calling thread asks again.
+// Returns the bytes in the host's memory, valid until the calling thread asks again.
 const std::byte* ProgramKernels::on_host(DeviceId device, const std::byte* data, Bytes bytes) const {
   if (backend_->on_host()) return data;
   thread_local AlignedBytes copy;

@@ -11,8 +11,8 @@
 namespace doppler {
 
 // The ops of a lowered program, computed for real: in the program's own dtypes (f32, f64 and their complex pairs), by
-// the backend; on the host each op on the thread that calls. Everything that depends on shapes is prepared here, so that
-// an op parses nothing, looks nothing up and, once every thread has its scratch memory, allocates nothing.
+// the backend; on the host each op on the thread that calls. Everything that depends on shapes is prepared here, so
+// that an op parses nothing, looks nothing up and, once every thread has its scratch memory, allocates nothing.
 class ProgramKernels final : public Kernels {
  public:
   // `inputs` has a value for every input that the program reads, `variables` one for every variable. Throws InputError
@@ -26,10 +26,10 @@ class ProgramKernels final : public Kernels {
   bool folds(OpId op) const override { return !plans_[op].folds.empty(); }
   void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers) override;
 
-  // Whether ops that compute a part of an output or of a next value also write it into results(). Off, because it takes
-  // time. Not during a run.
+  // Says whether ops that compute a part of an output or of a next value also write it into results(). They do not at
+  // first, because it takes time. It must not be called during a run.
   void keep_results(bool keep);
-  // By expression: the program's outputs and the next values of its updates, as the last run left them.
+  // Returns, by expression, the program's outputs and the next values of its updates, as the last run left them.
   const Arrays& results() const { return results_; }
 
  private:
@@ -42,7 +42,7 @@ class ProgramKernels final : public Kernels {
 
   std::shared_ptr<Backend> backend_;
   ResidentInputs inputs_;
-  // Inputs of the program in memories other than the host's: taken there when an op first reads them there.
+  // Inputs of the program in memories other than the host's; each is taken there when an op first reads it there.
   std::mutex uploads_mutex_;
   std::map<std::pair<DeviceId, const std::byte*>, std::byte*> uploads_;
   std::vector<OpPlan> plans_;  // by op
@@ -52,11 +52,11 @@ class ProgramKernels final : public Kernels {
     program::ExprId expr;
     program::DType dtype;
     program::Shape shape;
-    std::vector<OpId> ops;  // that compute it; none: it is an input
+    std::vector<OpId> ops;  // those that compute it; none if it is an input
   };
   std::vector<Result> kept_;
   Arrays results_;
-  std::vector<std::byte*> result_of_op_;  // null: not kept
+  std::vector<std::byte*> result_of_op_;  // null if it is not kept
 };
 
 }  // namespace doppler

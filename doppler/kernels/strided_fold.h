@@ -11,14 +11,14 @@ namespace doppler {
 // A prepared formation: folds a rectangle of a partial result into an array.
 class StridedFold {
  public:
-  // As StridedCopy::between. Throws InputError for a dtype that the engine does not compute in.
+  // Makes a fold with the arguments of StridedCopy::between. Throws InputError for a dtype without kernels.
   StridedFold(program::Aggregate aggregate, program::DType dtype, const program::Rect& from, const program::Rect& to,
               const program::Rect& region);
 
-  // The first one only copies.
+  // Folds `from` into `to`; the first one only copies.
   void run(const std::byte* from, std::byte* to, bool first) const;
 
-  // What it does, for others who do the same.
+  // Returns what it does, for others who do the same.
   std::vector<Loop> loops() const;
   program::Aggregate aggregate() const { return aggregate_; }
   program::DType dtype() const { return dtype_; }
@@ -29,7 +29,7 @@ class StridedFold {
   program::Aggregate aggregate_;
   program::DType dtype_;
   std::vector<Loop> outer_;
-  program::Index columns_ = 1;  // contiguous in both
+  program::Index columns_ = 1;  // they are contiguous in both arrays
   std::array<program::Index, 2> offsets_ = {0, 0};
 };
 

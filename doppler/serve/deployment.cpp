@@ -13,13 +13,13 @@ namespace {
 
 using Kind = DeploymentEvent::Kind;
 
-// Runs of the challenger after which it is tested, and the least of the incumbent's beside them.
+// The challenger is tested after so many of its runs, and at least so many of the incumbent's beside them.
 constexpr std::size_t kTests[] = {6, 10, 16};
 constexpr std::size_t kLeastRivals = 6;
-constexpr std::size_t kRecentRuns = 12;  // of the incumbent's, for the rule of max_slowdown
-// Runs between a search and the next; doubles each time nothing comes of it.
+constexpr std::size_t kRecentRuns = 12;  // max_slowdown goes by the median of so many of the incumbent's runs
+// There are so many runs between a search and the next; it doubles each time nothing comes of it.
 constexpr std::uint64_t kFirstSearch = 6, kShortestWait = 20, kLongestWait = 640;
-// Drift by makespan.
+// These say what is a drift by makespan (Deployment).
 constexpr std::size_t kNow = 8, kLeastBefore = 12, kMostBefore = 40;
 constexpr double kTail = 0.05, kLeastShift = 0.05;
 
@@ -198,7 +198,7 @@ void Deployment::start_over(const std::string& why, std::vector<std::pair<std::s
   challenger_.reset();
   dismissed_.clear();
   ratios_.settle();
-  // The last few runs made us notice, so they are of the new time.
+  // The last few runs gave the drift away, so they are of the new time.
   constexpr std::size_t kKept = 3;
   if (incumbent_times_.size() > kKept) incumbent_times_.erase(incumbent_times_.begin(), incumbent_times_.end() - kKept);
   wait_ = kShortestWait;

@@ -49,9 +49,9 @@ PlacementSources random_sources(const Problem& problem) {
 }
 
 TEST(AValidity, FollowsFromItsSamples) {
-  // Simulated 1, 2, 4 and measured 2, 2.5, 5: simulated / measured - 1 is -1/2, -1/5, -1/5, so that the error is 0.3 and
-  // the bias -0.3. Both have the same order: Spearman 1. Pearson: deviations from the means 7/3 and 19/6 are (-4, -1, 5) / 3
-  // and (-7, -4, 11) / 6, their product (28 + 4 + 55) / 18, over the root of (42 / 9) (186 / 36).
+  // Simulated 1, 2, 4 and measured 2, 2.5, 5: simulated / measured - 1 is -1/2, -1/5, -1/5, so that the error is 0.3
+  // and the bias -0.3. Both have the same order: Spearman 1. Pearson: deviations from the means 7/3 and 19/6 are (-4,
+  // -1, 5) / 3 and (-7, -4, 11) / 6, their product (28 + 4 + 55) / 18, over the root of (42 / 9) (186 / 36).
   const Validity result = judge_validity("g", {{"a", 1, 2, {2}}, {"b", 2, 2.5, {2.5}}, {"c", 4, 5, {5}}});
   EXPECT_NEAR(result.error, 0.3, kRounding);
   EXPECT_NEAR(result.bias, -0.3, kRounding);

@@ -330,8 +330,8 @@ TEST(AnEmulatedExecutor, CanBeSlowedDownAndScaled) {
 }
 
 TEST(AnEmulatedExecutor, LetsReceiversCopyForThemselvesWhereTheyDo) {
-  // As the simulator has it: device 1 runs op 4 for 3 ms, then copies two results of 4 ms, then runs op 5 of 10 ms, which
-  // was ready all the time, then those that needed the copies.
+  // As the simulator has it: device 1 runs op 4 for 3 ms, then copies two results of 4 ms, then runs op 5 of 10 ms,
+  // which was ready all the time, then those that needed the copies.
   GraphBuilder builder("test");
   for (const Seconds time : {1.0, 1.0, 1.0, 1.0, 3.0, 10.0}) builder.add_op({.explicit_times = {{"*", time}}});
   builder.add_consumer(builder.add_tensor(0, 8, 4.0), 2);

@@ -16,8 +16,8 @@ struct EmulatedOptions {
   // Real seconds per second (or unit) of the cost model. 0: 1, or as many as let the whole graph on the first device
   // take half a second if it has no unit.
   double time_scale = 0;
-  // A run in which no op ends for this long, in addition to ten times what the longest takes, is given up, with a report
-  // of who waits for what.
+  // A run in which no op ends for this long, in addition to ten times what the longest takes, is given up, with a
+  // report of who waits for what.
   Seconds stall_after = 30;
   // A run ends early with RunCancelled when this is set to true, from anywhere.
   const std::atomic<bool>* interrupted = nullptr;

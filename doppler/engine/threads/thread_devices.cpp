@@ -8,8 +8,8 @@ namespace {
 
 // A worker copies tensors up to this size itself: waking a courier takes longer.
 constexpr Bytes kDirectBytes = 4096;
-// An idle worker looks for mail for some 20 µs, which is what a wake-up takes, before it sleeps; for some 5 ms if nobody
-// else wants its core, because a virtual core that has gone to sleep takes long to wake up.
+// An idle worker looks for mail for some 20 µs, which is what a wake-up takes, before it sleeps; for some 5 ms if
+// nobody else wants its core, because a virtual core that has gone to sleep takes long to wake up.
 constexpr int kSpins = 1000, kSpinsOnOwnCore = 250'000;
 
 }  // namespace

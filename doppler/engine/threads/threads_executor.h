@@ -38,7 +38,8 @@ struct ThreadsOptions {
 // is given up, further runs are refused, and what the kernel uses stays alive until it returns.
 class ThreadsExecutor final : public Executor {
  public:
-  // Throws InputError if there is an obstacle, or if an input is not the program's or does not have its shape and dtype.
+  // Throws InputError if there is an obstacle, or if an input is not the program's or does not have its shape and
+  // dtype.
   explicit ThreadsExecutor(const Problem& problem, ThreadsOptions options = {});
 
   // Says why the problem's program cannot be run; nothing if it can.
@@ -50,8 +51,8 @@ class ThreadsExecutor final : public Executor {
   Timeline run(const Placement& placement) override;
   Seconds time(const Placement& placement) override { return runtime_.execute(placement); }
 
-  // Runs the program once more and returns its outputs and the next values of its updates, by expression. They are valid
-  // until the next call. The ops must compute the problem's program.
+  // Runs the program once more and returns its outputs and the next values of its updates, by expression. They are
+  // valid until the next call. The ops must compute the problem's program.
   const Arrays& compute(const Placement& placement);
 
  private:

@@ -108,7 +108,7 @@ void fold_into(Aggregate aggregate, Tensor& to, const Tensor& from) {
   }
 }
 
-// Over the dimensions from `rank` on.
+// Folds over the dimensions from `rank` on.
 Tensor reduced(Aggregate aggregate, const Tensor& x, Index rank) {
   Sizes dimensions;
   for (Index i = rank; i < x.dim(); ++i) dimensions.push_back(i);
@@ -218,8 +218,8 @@ class AtenBackend final : public Backend {
     blocks_.erase(data);
   }
 
-  // On streams of its own, beside what the devices compute. Between GPUs libtorch copies on the source's stream, and the
-  // destination's waits for it.
+  // Copies have streams of their own, beside what the devices compute. Between GPUs libtorch copies on the source's
+  // stream, and the destination's waits for it.
   void copy(const std::byte* from, Owner src, std::byte* to, Owner dst, Bytes bytes) const override {
     std::vector<c10::Stream> streams;
     for (const Owner owner : {src, dst})

@@ -10,7 +10,7 @@ enum class AtenDevices : std::uint8_t {
   cpu,   // every device is libtorch's processor: the same code where there is no GPU, for tests
   cuda,  // device i is cuda:i
 };
-// Throws InputError if there are fewer GPUs than devices.
+// Makes a backend of libtorch. Throws InputError if there are fewer GPUs than devices.
 std::unique_ptr<Backend> make_aten_backend(AtenDevices kind, DeviceId devices);
 
 // What the module doppler_cuda exports: a backend of CUDA devices, which the caller owns.

@@ -49,7 +49,7 @@ Index size_of(const Labels& labels, const EinsumBlock& block) {
   return size;
 }
 
-// The step of the labels taken as one dimension, the last one fastest; none if the array does not have them so.
+// Returns the step of the labels taken as one dimension, the last one fastest; nothing if the array has them otherwise.
 std::optional<Index> joint_step(const Labels& labels, const EinsumBlock& block, const Steps& steps) {
   for (std::size_t i = 0; i + 1 < labels.size(); ++i)
     if (steps[labels[i]] != steps[labels[i + 1]] * block.sizes[labels[i + 1]]) return std::nullopt;
@@ -123,8 +123,8 @@ ContractionPlan make_plan(const EinsumBlock& block, LabelKinds kinds, const Labe
   return plan;
 }
 
-// The plan that copies least, over the orders of the summed labels in either operand and both orders of the operands:
-// the transposed product gives the transposed result.
+// Returns the plan that copies least, over the orders of the summed labels in either operand and both orders of the
+// operands: the transposed product gives the transposed result.
 ContractionPlan best_plan(const EinsumBlock& block, const LabelKinds& kinds) {
   std::optional<ContractionPlan> best;
   for (const std::size_t operand : {0, 1}) {

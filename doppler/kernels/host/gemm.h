@@ -6,11 +6,11 @@
 
 namespace doppler {
 
-// Steps of a matrix, in elements; one of them is 1 unless there is a single row or column.
+// The steps of a matrix, in elements; one of them is 1 unless there is a single row or column.
 struct MatrixSteps {
   program::Index row = 0, column = 1;
 };
-// What a BLAS can read in place: rows or columns are contiguous and do not overlap.
+// Whether a BLAS can read the matrix in place: rows or columns are contiguous and do not overlap.
 bool is_blas_matrix(program::Index rows, program::Index columns, MatrixSteps steps);
 
 struct GemmShape {
@@ -19,10 +19,10 @@ struct GemmShape {
   program::Index c_row = 1;  // rows of the m × n result are contiguous
 };
 
-// The BLAS uses only the calling thread from here on. Throws InternalError if it is one that threads cannot share.
+// Makes the BLAS use only the calling thread from now on. Throws InternalError if it is one that threads cannot share.
 void keep_blas_to_one_thread();
 
-// c = a · b on the calling thread.
+// Computes c = a · b on the calling thread.
 void gemm(const GemmShape& shape, const float* a, const float* b, float* c);
 void gemm(const GemmShape& shape, const double* a, const double* b, double* c);
 void gemm(const GemmShape& shape, const std::complex<float>* a, const std::complex<float>* b, std::complex<float>* c);

@@ -27,7 +27,8 @@ class HostBackend final : public Backend {
     fold.run(from, to, first);
   }
 
-  // Of the calling thread. It only grows, to what the largest op of the program needs, so that a thread allocates once.
+  // The memory belongs to the calling thread. It only grows, to what the largest op of the program needs, so that a
+  // thread allocates once.
   std::byte* scratch(DeviceId, Bytes bytes) const override {
     thread_local AlignedBytes memory;
     if (memory.size() < bytes) memory = AlignedBytes(bytes);

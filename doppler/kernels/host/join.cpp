@@ -179,7 +179,7 @@ class Join final : public BlockKernel {
     code_.run({run.arguments, operand_count_}, run.registers, target, static_cast<std::size_t>(rows * columns));
   }
 
-  // The operand itself where it lies as the lane needs it, else a copy.
+  // Returns the operand itself where it lies as the lane needs it, a copy otherwise.
   const T* load(const Run& run, std::size_t k, Index rows, Index columns) const {
     const Index row_step = loops_.row.steps[k], step = loops_.lane.steps[k], offset = run.offsets[k];
     const bool contiguous = (columns == 1 || step == 1) && (rows == 1 || row_step == columns);

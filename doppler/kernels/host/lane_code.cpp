@@ -134,7 +134,7 @@ class LaneCode<T>::Compiler {
     }
   }
 
-  // The operand of -1 · operand, or of operand^-1.
+  // Returns the operand of -1 · operand, or of operand^-1.
   std::optional<std::uint32_t> operand_of(std::uint32_t i, Op op, T value) const {
     const std::optional<Step>& step = values_[i].step;
     return step && step->op == op && step->value == value ? std::optional(step->in[0]) : std::nullopt;

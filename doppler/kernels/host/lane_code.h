@@ -25,7 +25,8 @@ class LaneCode {
 
   // Fills the registers that hold constants; once per set of registers.
   void prepare(T* registers) const;
-  // output[i] = f(arguments[0][i], …) for i below count, at most kLaneSize. The output is none of the arguments.
+  // Computes output[i] = f(arguments[0][i], …) for i below count, at most kLaneSize. The output is none of the
+  // arguments.
   void run(std::span<const T* const> arguments, T* registers, T* output, std::size_t count) const;
 
  private:

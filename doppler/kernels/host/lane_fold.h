@@ -24,7 +24,7 @@ void with_fold(program::Aggregate aggregate, Visit&& visit) {
   }
 }
 
-// into[i] = fold(into[i], values[i])
+// Computes into[i] = fold(into[i], values[i]).
 template <typename T>
 void fold_lane(program::Aggregate aggregate, T* __restrict into, const T* __restrict values, std::size_t count) {
   with_fold<T>(aggregate, [&](auto fold) {
@@ -32,7 +32,8 @@ void fold_lane(program::Aggregate aggregate, T* __restrict into, const T* __rest
   });
 }
 
-// All elements folded to one. Sixteen folds run side by side: fast, and rounding grows with a sixteenth of the count.
+// Returns all elements folded to one. Sixteen folds run side by side: fast, and rounding grows with a sixteenth of the
+// count.
 template <typename T>
 T fold_to_one(program::Aggregate aggregate, T start, const T* values, std::size_t count) {
   constexpr std::size_t kWidth = 16;
