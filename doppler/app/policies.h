@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/api/policies.h"
 
 namespace CLI {
 class App;
@@ -21,8 +21,5 @@ struct PolicyOptions {
 void add_policy_flags(CLI::App& verb, PolicyOptions& options);             // which policy
 void add_answer_flags(CLI::App& verb, PolicyOptions& options);             // what the method `doppler` makes of it
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
-
-// The policy in a file, or the one that a training directory offers: the validated one, else its last checkpoint.
-PolicyFile read_policy(const std::string& path);
 
 }  // namespace doppler
