@@ -6,6 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/generate.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/trainer.h"
 #include "doppler/place/list/heft.h"
 #include "tests/support/problems.h"
@@ -54,9 +55,9 @@ class HiddenSystem final : public Executor {
 };
 
 // A training of stages II and III.
-struct Session {
-  explicit Session(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns)
-      : network(make_network("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*network, options()) {
+struct SystemSession {
+  explicit SystemSession(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns)
+      : policy(make_policy("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*policy, options()) {
     trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
     SystemStageOptions stage;
     stage.runs = runs;
@@ -78,13 +79,13 @@ struct Session {
     while (stage().steps() < steps) trainer.step();
   }
 
-  std::unique_ptr<Network<float>> network;
+  std::unique_ptr<Policy> policy;
   Trainer trainer;
 };
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
   const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
   EXPECT_TRUE(verdict.changed);
@@ -95,7 +96,7 @@ TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBel
 TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
   const auto blind = std::make_shared<HiddenSystem>(1.5, 0.01), seeing = std::make_shared<HiddenSystem>(1.5, 0.01);
   seeing->keeps_timelines = true;
-  Session without(blind), with(seeing);
+  SystemSession without(blind), with(seeing);
   without.run();
   with.run();
   ASSERT_NE(with.stage().objective().ratios(), nullptr);
@@ -110,7 +111,7 @@ TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
 TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
   // The system is what the simulator believes, so the best in simulation is the best.
   const auto system = std::make_shared<HiddenSystem>(1, 0.05);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   const SystemVerdict& verdict = *session.stage().verdict();
   EXPECT_FALSE(verdict.changed) << verdict.p;
@@ -119,7 +120,7 @@ TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {
 
 TEST(ASystemStage, KeepsToItsBudgetOfRuns) {
   const auto system = std::make_shared<HiddenSystem>(1.5, 0.02);
-  Session session(system);
+  SystemSession session(system);
   session.run();
   EXPECT_LE(system->runs, kRuns);
   EXPECT_EQ(session.stage().objective().runs(), system->runs);
@@ -128,11 +129,11 @@ TEST(ASystemStage, KeepsToItsBudgetOfRuns) {
 
 TEST(ASystemStage, MovesThePolicy) {
   const auto system = std::make_shared<HiddenSystem>(1.5, 0.02);
-  Session session(system);
+  SystemSession session(system);
   session.run_until_system(1);
-  const std::vector<float> before(session.network->parameters().begin(), session.network->parameters().end());
+  const std::vector<float> before(session.policy->parameters().begin(), session.policy->parameters().end());
   session.run_until_system(3);
-  const std::vector<float> after(session.network->parameters().begin(), session.network->parameters().end());
+  const std::vector<float> after(session.policy->parameters().begin(), session.policy->parameters().end());
   EXPECT_NE(before, after);
 }
 
@@ -140,7 +141,7 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   const auto one = std::make_shared<HiddenSystem>(1.5, 0),
              other =
                  std::make_shared<HiddenSystem>(1.5, 0);  // without noise, so that a run that is repeated takes as long
-  Session whole(one), first(other);
+  SystemSession whole(one), first(other);
   whole.run();
   std::vector<std::pair<std::uint64_t, Seconds>> kept;
   first.stage().objective().on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
@@ -149,21 +150,21 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   first.run_until_system(4);  // lost by the kill, but for its measurements
 
   const auto again = std::make_shared<HiddenSystem>(1.5, 0);
-  Session second(again);
+  SystemSession second(again);
   for (const auto& [key, time] : kept) second.stage().objective().recall(key, time);
   second.trainer.restore("saved", parse_policy("saved", saved));
   second.run();
-  EXPECT_TRUE(std::equal(whole.network->parameters().begin(), whole.network->parameters().end(),
-                         second.network->parameters().begin()));
+  EXPECT_TRUE(std::equal(whole.policy->parameters().begin(), whole.policy->parameters().end(),
+                         second.policy->parameters().begin()));
   EXPECT_EQ(whole.stage().verdict()->placement, second.stage().verdict()->placement);
   EXPECT_EQ(kept.size() + again->runs, one->runs);  // nothing was measured twice
 }
 
 TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
   const auto system = std::make_shared<HiddenSystem>(1, 0.02), unused = std::make_shared<HiddenSystem>(1, 0.02);
-  Session session(system, SystemStage::kFewestRuns);
+  SystemSession session(system, SystemStage::kFewestRuns);
   session.run();
-  Session again(unused, SystemStage::kFewestRuns);
+  SystemSession again(unused, SystemStage::kFewestRuns);
   again.trainer.restore("saved", session.trainer.save());
   EXPECT_TRUE(again.trainer.finished());
   EXPECT_EQ(again.stage().verdict()->placement, session.stage().verdict()->placement);
@@ -172,10 +173,10 @@ TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
 
 TEST(ASystemStage, CanStandAlone) {
   const auto system = std::make_shared<HiddenSystem>(1, 0.02);
-  const auto network = make_network("gnn width 32 layers 2 messages episode", Rng(5));
-  TrainingOptions options = Session::options();
+  const auto policy = make_policy("gnn width 32 layers 2 messages episode", Rng(5));
+  TrainingOptions options = SystemSession::options();
   options.stages = {Stage::system};
-  Trainer trainer(*network, options);
+  Trainer trainer(*policy, options);
   trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
   SystemStageOptions stage;
   stage.runs = 100;

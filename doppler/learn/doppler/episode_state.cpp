@@ -8,7 +8,7 @@ namespace doppler {
 namespace {
 
 float squash(double value, double scale) { return value > 0 ? static_cast<float>(value / (value + scale)) : 0.0F; }
-float bounded(double value) { return static_cast<float>(std::clamp(value, -2.0, 2.0)); }
+float within_two(double value) { return static_cast<float>(std::clamp(value, -2.0, 2.0)); }
 float share(float part, float whole) { return whole > 0 ? part / whole : 0.0F; }
 
 }  // namespace
@@ -163,11 +163,11 @@ void EpisodeState::write_features(OpId op) {
     const Seconds late = finish_[device] - first_finish;
     const Bytes capacity = input_->problem().machine().device(device).memory;
     const Bytes used = parameter_bytes_[device] + input_->problem().graph().parameter_bytes(op);
-    *x++ = bounded(8 * late / horizon);
+    *x++ = within_two(8 * late / horizon);
     *x++ = squash(late, typical);
     *x++ = late <= 0 ? 1.0F : 0.0F;
-    *x++ = bounded(4 * (load_[device] - mean_load) / horizon);
-    *x++ = bounded(4 * (available_[device] - first_available) / horizon);
+    *x++ = within_two(4 * (load_[device] - mean_load) / horizon);
+    *x++ = within_two(4 * (available_[device] - first_available) / horizon);
     *x++ = squash(start_[device] - available_[device], typical);
     *x++ = squash(moved_[device], own + typical);
     *x++ = share(inputs_[device], inputs);
@@ -175,14 +175,14 @@ void EpisodeState::write_features(OpId op) {
     *x++ = share(coparents_[device], input_->coparents(op));
     *x++ = share(coparents_[device], coparents);
     *x++ = share(siblings_[device], siblings);
-    *x++ = bounded(load_[device] / horizon);
+    *x++ = within_two(load_[device] / horizon);
     *x++ = load_[device] == 0 ? 1.0F : 0.0F;
-    *x++ = bounded((start_[device] + input_->b_level(op) - horizon) / horizon);
+    *x++ = within_two((start_[device] + input_->b_level(op) - horizon) / horizon);
     *x++ = squash(load_[device] - least_load, own);
     const Seconds time = costs.op_time(op, device);
-    *x++ = time == costs.mean_time(op) ? 0.0F : bounded(std::log((time + 1e-9 * horizon) / own) / 2);
-    *x++ = capacity > 0 ? bounded(static_cast<double>(used) / static_cast<double>(capacity)) : 0.0F;
-    *x++ = bounded(available_[device] / horizon);
+    *x++ = time == costs.mean_time(op) ? 0.0F : within_two(std::log((time + 1e-9 * horizon) / own) / 2);
+    *x++ = capacity > 0 ? within_two(static_cast<double>(used) / static_cast<double>(capacity)) : 0.0F;
+    *x++ = within_two(available_[device] / horizon);
     *x++ = squash(arrival_[device] - first_arrival, typical);
   }
 }
@@ -201,11 +201,11 @@ void EpisodeState::write_paper_features(OpId op) {
       any = true;
     }
     float* x = features_.data() + device * kPaperDeviceFeatures.size();
-    *x++ = bounded(load_[device] / horizon);
-    *x++ = bounded(load / horizon);
-    *x++ = bounded(first / horizon);
-    *x++ = bounded(last / horizon);
-    *x++ = bounded(start_[device] / horizon);
+    *x++ = within_two(load_[device] / horizon);
+    *x++ = within_two(load / horizon);
+    *x++ = within_two(first / horizon);
+    *x++ = within_two(last / horizon);
+    *x++ = within_two(start_[device] / horizon);
     *x++ = any ? 1.0F : 0.0F;
   }
 }

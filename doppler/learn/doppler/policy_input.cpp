@@ -11,7 +11,7 @@ namespace doppler {
 namespace {
 
 // Features stay within a few units, whatever the graph.
-float bounded(double value, double limit = 4) { return static_cast<float>(std::clamp(value, -limit, limit)); }
+float within_four(double value) { return static_cast<float>(std::clamp(value, -4.0, 4.0)); }
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 double log_ratio(double part, double whole) { return std::log1p(ratio(part, whole)); }
 
@@ -59,7 +59,7 @@ void PolicyInput::measure() {
   t_level_moved_ = std::move(moved.top);
   communication_.assign(op_count(), 0);
   for (OpId op = 0; op < op_count(); ++op) {
-    // An op that all devices share in proportion to their speeds.
+    // This is the time of the op if all devices shared it in proportion to their speeds.
     double speed = 0;
     for (const DeviceId device : problem_.devices(op)) {
       const Seconds time = costs.op_time(op, device);
@@ -72,14 +72,14 @@ void PolicyInput::measure() {
     mean_communication_ += communication_[op] / op_count();
   }
   horizon_ = std::max(still.longest, work_per_device_);
-  if (horizon_ <= 0) horizon_ = 1;  // a graph without work: every feature is 0
+  if (horizon_ <= 0) horizon_ = 1;  // In a graph without work every feature is 0.
 }
 
 void PolicyInput::measure_links() {
   const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
   const std::size_t classes = costs.link_classes();
-  // The time of a mean tensor on every kind of link.
+  // Per kind of link, the time that all tensors take on it.
   std::vector<double> time(classes, 0);
   std::vector<std::pair<DeviceId, DeviceId>> example(classes);
   for (DeviceId a = 0; a < devices; ++a)
@@ -122,28 +122,28 @@ void PolicyInput::fill_features() {
     const double edges_in = static_cast<double>(producers(op).size());
     const double edges_out = static_cast<double>(consumers(op).size());
     const float row[] = {
-        bounded(log_ratio(compute, mean_compute_)),
-        bounded(ratio(compute, mean_compute_) / 4),
-        bounded(log_ratio(communication_[op], mean_communication_)),
-        bounded(ratio(communication_[op], mean_communication_) / 4),
-        bounded(log_ratio(communication_[op], compute) / 2),
-        bounded(b_level_[op] / horizon_),
-        bounded(t_level_[op] / horizon_),
-        bounded(log_ratio(b_level_moved_[op], horizon_)),
-        bounded(log_ratio(t_level_moved_[op], horizon_)),
-        bounded(std::log1p(edges_in) / 2),
-        bounded(std::log1p(edges_out) / 2),
-        bounded(depth[op] / deepest),
-        bounded(static_cast<double>(position[op]) / op_count()),
+        within_four(log_ratio(compute, mean_compute_)),
+        within_four(ratio(compute, mean_compute_) / 4),
+        within_four(log_ratio(communication_[op], mean_communication_)),
+        within_four(ratio(communication_[op], mean_communication_) / 4),
+        within_four(log_ratio(communication_[op], compute) / 2),
+        within_four(b_level_[op] / horizon_),
+        within_four(t_level_[op] / horizon_),
+        within_four(log_ratio(b_level_moved_[op], horizon_)),
+        within_four(log_ratio(t_level_moved_[op], horizon_)),
+        within_four(std::log1p(edges_in) / 2),
+        within_four(std::log1p(edges_out) / 2),
+        within_four(depth[op] / deepest),
+        within_four(static_cast<double>(position[op]) / op_count()),
         producers(op).empty() ? 1.0F : 0.0F,
         consumers(op).empty() ? 1.0F : 0.0F,
-        bounded(devices / 8.0),
-        bounded(work_per_device_ / horizon_),
-        bounded(log_ratio(mean_communication_, mean_compute_) / 2),
-        bounded(fastest > 0 ? std::log(slowest / fastest) / 2 : 0),
-        bounded(static_cast<double>(problem_.devices(op).size()) / devices),
-        bounded(ratio(static_cast<double>(sizes.footprint(op)) * devices, capacity)),
-        bounded(ratio(footprints, capacity)),
+        within_four(devices / 8.0),
+        within_four(work_per_device_ / horizon_),
+        within_four(log_ratio(mean_communication_, mean_compute_) / 2),
+        within_four(fastest > 0 ? std::log(slowest / fastest) / 2 : 0),
+        within_four(static_cast<double>(problem_.devices(op).size()) / devices),
+        within_four(ratio(static_cast<double>(sizes.footprint(op)) * devices, capacity)),
+        within_four(ratio(footprints, capacity)),
     };
     static_assert(std::size(row) == kNodeFeatureCount);
     node_features_.insert(node_features_.end(), std::begin(row), std::end(row));
