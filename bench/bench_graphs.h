@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "doppler/base/rng.h"
-#include "doppler/graph/graph.h"
-#include "doppler/problem/placement.h"
+#include "doppler/graph.h"
+#include "doppler/placement.h"
 
 namespace doppler::bench {
 

@@ -5,7 +5,7 @@
 
 #include "bench/bench_graphs.h"
 #include "bench/bench_main.h"
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler::bench {
 namespace {

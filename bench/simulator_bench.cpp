@@ -8,7 +8,7 @@
 
 #include "bench/bench_graphs.h"
 #include "bench/bench_main.h"
-#include "doppler/machine/costs.h"
+#include "doppler/costs.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler::bench {

@@ -5,10 +5,10 @@
 #include "doppler/app/options.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/base/units.h"
 #include "doppler/learn/doppler/doppler_policy.h"
 #include "doppler/learn/train/trained_policy.h"
-#include "doppler/place/method.h"
+#include "doppler/method.h"
+#include "doppler/units.h"
 
 namespace doppler {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "doppler/base/rng.h"
-#include "doppler/problem/problem.h"
+#include "doppler/problem.h"
 
 namespace doppler {
 

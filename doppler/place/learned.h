@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 

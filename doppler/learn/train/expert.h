@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/base/budget.h"
+#include "doppler/budget.h"
 #include "doppler/learn/train/task.h"
 
 namespace doppler {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/rng.h"
-#include "doppler/bounds/bounds.h"
+#include "doppler/bounds.h"
 
 namespace doppler {
 

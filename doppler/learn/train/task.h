@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doppler/learn/policy.h"
-#include "doppler/sim/objective.h"
+#include "doppler/objective.h"
 
 namespace doppler {
 

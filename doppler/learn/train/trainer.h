@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/base/budget.h"
+#include "doppler/budget.h"
 #include "doppler/learn/train/learner.h"
 #include "doppler/learn/train/policy_file.h"
 #include "doppler/learn/train/system_stage.h"

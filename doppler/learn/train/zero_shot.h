@@ -1,7 +1,7 @@
 #pragma once
 
 #include "doppler/learn/policy.h"
-#include "doppler/place/method.h"
+#include "doppler/method.h"
 
 namespace doppler {
 
