@@ -1,5 +1,5 @@
 // CPU milliseconds of the learner. An episode is one sampled rollout with its simulation and its share of the update.
-// Architectures are compared in one run, update against update, because the machine's mood changes from run to run:
+// Architectures are compared in one run, update against update, because the speed of the machine changes from run to run:
 // `times_default` is the ratio to the default network on the same graph.
 
 #include <ctime>
@@ -9,9 +9,8 @@
 
 #include "bench/bench_graphs.h"
 #include "bench/bench_main.h"
-#include "doppler/base/module.h"
 #include "doppler/learn/doppler/gnn.h"
-#include "doppler/learn/paper/paper.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/learner.h"
 #include "doppler/sim/simulator.h"
 
@@ -37,21 +36,23 @@ double cpu_milliseconds(const std::function<void()>& work) {
   return now() - begin;
 }
 
-std::unique_ptr<Network<float>> make_network(Kind kind) {
-  if (kind == Kind::paper) return make_paper_network(Rng(1), library_directory());
-  return std::make_unique<Gnn<float>>(GnnShape{.per_step = kind == Kind::every_step}, Rng(1));
+std::unique_ptr<Policy> make_policy_of(Kind kind) {
+  if (kind == Kind::paper) return make_policy("paper", Rng(1));
+  return make_policy(
+      kind == Kind::every_step ? "gnn width 32 layers 2 messages step" : "gnn width 32 layers 2 messages episode",
+      Rng(1));
 }
 
-// Updates of one network, and the time that they took per episode.
+// Updates of one policy, and the time that they took per episode.
 class Trainee {
  public:
   Trainee(const Graph& graph, const Machine& machine, Kind kind, std::size_t batch)
       : training_(graph, machine),
-        network_(make_network(kind)),
+        policy_(make_policy_of(kind)),
         options_{.batch = batch},
-        learner_(*network_, options_) {
+        learner_(*policy_, options_) {
     update();
-    total_ = episodes_ = 0;  // the first one allocates
+    total_ = episodes_ = 0;  // The first one allocates.
   }
   void update() {
     total_ += cpu_milliseconds([&] { learner_.reinforce(training_.task, 1e-3, 0.01, Rng(seed_++)); });
@@ -61,7 +62,7 @@ class Trainee {
 
  private:
   Training training_;
-  std::unique_ptr<Network<float>> network_;
+  std::unique_ptr<Policy> policy_;
   LearnerOptions options_;
   Learner learner_;
   std::uint64_t seed_ = 0;
@@ -71,12 +72,13 @@ class Trainee {
 // What a whole batch shares: one embedding and its backward pass.
 void embed(benchmark::State& state, const BenchGraph& graph) {
   const Machine machine = uniform_machine(graph.devices);
-  const Training training(graph.graph, machine);
+  const Problem problem(graph.graph, machine);
+  const PolicyInput input(problem);
   Gnn<float> network(GnnShape{}, Rng(1));
   Embedding<float> embedding;
   for (auto _ : state) {
-    network.embed(training.task.input(), {}, embedding);
-    network.backward(embedding);  // any gradient of this shape takes as long
+    network.embed(input, {}, embedding);
+    network.backward(embedding);  // Any gradient of this shape takes as long.
   }
 }
 
@@ -87,7 +89,7 @@ void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
   for (auto _ : state) {
     trainee.update();
     state.PauseTiming();
-    for (int i = 0; i < 10; ++i) reference.update();  // so that the first, with cold caches, does not decide
+    for (int i = 0; i < 10; ++i) reference.update();  // The first, with cold caches, should not decide.
     state.ResumeTiming();
   }
   state.counters["ms_per_episode"] = trainee.per_episode();
@@ -106,20 +108,17 @@ void train_layered(benchmark::State& state) {
 // What a user waits for: features, one embedding, one greedy and 64 sampled rollouts, each simulated.
 void answer(benchmark::State& state, const Graph& graph, const Machine& machine) {
   const Problem problem(graph, machine);
-  Gnn<float> network({}, Rng(1));
+  const auto policy = make_policy_of(Kind::once_per_episode);
   for (auto _ : state) {
-    const PolicyInput input(problem);
-    Embedding<float> embedding;
-    network.embed(input, {}, embedding);
-    Rollout<float> rollout(network.device_features(), network.head_shape(), false);
-    rollout.bind(input);
+    policy->begin(policy->encode(problem));
+    Episode episode(false);
     Simulator simulator(problem);
     Placement placement;
     Seconds best = Costs::kNever;
     Rng rng(1);
     for (int i = 0; i <= 64; ++i) {
-      rollout.act(embedding, network.head(), i == 0 ? Deciding::greedy : Deciding::sampled, rng);
-      placement.device_of_op.assign(rollout.device_of_op().begin(), rollout.device_of_op().end());
+      policy->act(episode, i == 0 ? Deciding::greedy : Deciding::sampled, rng);
+      placement.device_of_op = episode.device_of_op;
       best = std::min(best, simulator.makespan(placement));
     }
     benchmark::DoNotOptimize(best);

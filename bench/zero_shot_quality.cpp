@@ -16,6 +16,7 @@
 #include "doppler/graph/generate.h"
 #include "doppler/learn/doppler/doppler_policy.h"
 #include "doppler/learn/train/task.h"
+#include "doppler/learn/train/trained_policy.h"
 #include "doppler/place/list/critical_path.h"
 #include "doppler/place/list/etf.h"
 #include "doppler/place/list/heft.h"
@@ -168,7 +169,7 @@ void report_annealing(const std::vector<Instance>& instances, const LearnedPolic
 int main(int argc, char** argv) {
   using namespace doppler;
   const std::string where = argc > 1 ? argv[1] : "the shipped policy";
-  const DopplerPolicy policy(where, argc > 1 ? parse_policy(where, read_file(where)) : shipped_policy(), {});
+  const TrainedPolicy policy(where, argc > 1 ? parse_policy(where, read_file(where)) : shipped_policy(), {});
   const std::vector<Instance> six = published(), large = generated();
   report("published graphs (best known: fifo, long runs)", six, policy);
   report("instances", others(), policy);

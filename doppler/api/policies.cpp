@@ -4,6 +4,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/learn/doppler/doppler_policy.h"
 
 namespace doppler {
 
@@ -20,9 +21,9 @@ PolicyFile read_policy(const std::string& path) {
   return parse_policy(file, read_file(file));
 }
 
-std::unique_ptr<LearnedPolicy> load_policy(const std::string& path, const DopplerPolicyOptions& options) {
-  if (path.empty()) return std::make_unique<DopplerPolicy>("the shipped policy", shipped_policy(), options);
-  return std::make_unique<DopplerPolicy>(path, read_policy(path), options);
+std::unique_ptr<LearnedPolicy> load_policy(const std::string& path, const TrainedPolicyOptions& options) {
+  if (path.empty()) return std::make_unique<TrainedPolicy>("the shipped policy", shipped_policy(), options);
+  return std::make_unique<TrainedPolicy>(path, read_policy(path), options);
 }
 
 }  // namespace doppler

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/options.h"
+#include "doppler/method.h"
 #include "doppler/units.h"
 
 namespace doppler {
@@ -11,17 +12,19 @@ namespace doppler {
 void add_policy_flags(CLI::App& verb, PolicyOptions& options) {
   verb.add_option(
           "--checkpoint", options.checkpoint,
-          "Learned policy for doppler and auto: a file or the directory of a training; default: the shipped one")
+          fmt::format("Learned policy for {} and auto: a file or the directory of a training; default: the shipped one",
+                      learned_methods()))
       ->type_name("PATH");
-  verb.add_option("--samples", options.samples, "doppler: placements to draw beside the greedy one")
+  verb.add_option("--samples", options.samples, learned_methods() + ": placements to draw beside the greedy one")
       ->check(whole_number())
       ->capture_default_str();
 }
 
 void add_answer_flags(CLI::App& verb, PolicyOptions& options) {
-  verb.add_option("--train", options.train, "doppler: train on the graph for so long before answering")
+  verb.add_option("--train", options.train, learned_methods() + ": train on the graph for so long before answering")
       ->type_name("TIME");
-  verb.add_flag("--alone", options.alone, "doppler: the policy's own answer, even if heft, etf or single does better");
+  verb.add_flag("--alone", options.alone,
+                learned_methods() + ": the policy's own answer, even if heft, etf or single does better");
 }
 
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options) {

@@ -11,15 +11,16 @@ class App;
 
 namespace doppler {
 
-// Which learned policy `doppler` and `auto` use.
+// Which policy the learned methods and `auto` use.
 struct PolicyOptions {
-  std::string checkpoint;  // a policy file, or the directory of a training; empty: the shipped one
-  std::string train;       // a duration; empty: zero-shot
-  std::uint32_t samples = 64;
-  bool alone = false;  // no heuristic may win in its place
+  std::string checkpoint;      // A policy file or the directory of a training; the shipped one if it is empty.
+  std::string train;           // How long it is trained on the graph first; zero-shot if it is empty.
+  std::uint32_t samples = 64;  // Placements that are drawn beside the greedy one.
+  bool alone = false;          // No heuristic may win in its place.
 };
-void add_policy_flags(CLI::App& verb, PolicyOptions& options);             // which policy
-void add_answer_flags(CLI::App& verb, PolicyOptions& options);             // what the method `doppler` makes of it
+// The flags that say which policy it is, and those that say what a learned method makes of it.
+void add_policy_flags(CLI::App& verb, PolicyOptions& options);
+void add_answer_flags(CLI::App& verb, PolicyOptions& options);
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
 
 }  // namespace doppler

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "doppler/app/console.h"
 #include "doppler/app/loading.h"
@@ -16,6 +17,7 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/version.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/generated_tasks.h"
 #include "doppler/learn/train/held_out.h"
 
@@ -23,19 +25,18 @@ namespace doppler {
 namespace {
 
 constexpr std::uint64_t kUpdatesPerMetric = 10;
-constexpr const char* kPolicy = "doppler";  // the only one that is trained so far
 
 struct TrainOptions : Options {
-  std::vector<std::string> graphs, validation;
+  std::vector<std::string> graphs, held_out;
   std::string out, stages = "imitation,simulation", teacher = "critical_path", start;
   std::optional<std::uint64_t> episodes;
   std::string weights, without;
   std::size_t generated = 0;
   bool resume = false;
-  std::string architecture = "gnn", message_passing = "episode";
+  std::string policy{policy_names().front()}, architecture = "gnn", message_passing = "episode";
   std::size_t width = 32, layers = 2;
   std::string checkpoint_every = "10s";
-  std::uint64_t validate_every = 500;
+  std::uint64_t held_out_every = 500;
   SystemOptions system;
   TrainingOptions training;
 };
@@ -72,32 +73,11 @@ std::unique_ptr<Task> load_task(const std::string& text, const TrainOptions& opt
   return make_task(target.name(), load(target.path, target.options).problem, true);
 }
 
-// Parts of the method that can be left out, for ablations.
-void leave_out(const std::string& parts, LearnerOptions& learner) {
-  if (parts.empty()) return;
-  for (const std::string& part : split(parts, ',')) {
-    if (part == "coparents") {
-      learner.blind_to.insert(learner.blind_to.end(), {"coparents_of_all", "coparents_of_placed"});
-    } else if (part == "siblings") {
-      learner.blind_to.emplace_back("siblings");
-    } else if (part == "sel") {
-      learner.train_sel = false;
-    } else if (part == "plc") {
-      learner.train_plc = false;
-    } else {
-      throw InputError(fmt::format("--without: found '{}'; required coparents, siblings, sel or plc", part));
-    }
-  }
-}
-
 TrainingOptions training_from(const TrainOptions& options) {
   TrainingOptions training = options.training;
-  leave_out(options.without, training.learner);
-  if (!training.learner.blind_to.empty() && options.architecture != "gnn")
-    throw InputError("--without features: required --architecture gnn");
   training.stages.clear();
   for (const std::string& name : split(options.stages, ',')) training.stages.push_back(parse_stage(name));
-  // Each at most once, in their order.
+  // Each stage may be there once, and they keep to their order.
   if (std::adjacent_find(training.stages.begin(), training.stages.end(), std::greater_equal<>()) !=
           training.stages.end() ||
       training.stages == std::vector{Stage::imitation, Stage::system})
@@ -151,8 +131,8 @@ class TrainingProgress {
     if (report.bound > 0 && std::isfinite(report.best))
       state += fmt::format(", gap {:.1f} %", 100 * (report.best / report.bound - 1));
     state += fmt::format(", entropy {:.2f}", result.entropy);
-    if (result.plc_agreement > 0)
-      state += fmt::format(", agreement {:.0f} % {:.0f} %", 100 * result.sel_agreement, 100 * result.plc_agreement);
+    for (std::size_t i = 0; i < result.agreement.size(); ++i)
+      state += fmt::format("{} {:.0f} %", i == 0 ? ", agreement" : "", 100 * result.agreement[i].share);
     line_.show_text(to_string(report.stage), state);
   }
 
@@ -160,14 +140,14 @@ class TrainingProgress {
   ProgressLine line_;
 };
 
-// Everything that a training needs, and what it does besides updating: metrics, validation, checkpoints.
+// Everything that a training needs, and what it does besides updating: metrics, scores on held-out graphs, checkpoints.
 class TrainingSession {
  public:
   explicit TrainingSession(const TrainOptions& options)
       : options_(options),
-        network_(make_start(options)),
-        trainer_(*network_, training_from(options)),
-        validation_(load_all(options.validation, options)),
+        policy_(make_start(options)),
+        trainer_(*policy_, training_from(options)),
+        held_out_(load_all(options.held_out, options)),
         every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
     if (uses_system(options)) {
       add_system();
@@ -183,7 +163,7 @@ class TrainingSession {
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
     if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective(), options.resume);
-    if (options.resume) best_validation_ = run_->resume(trainer_);
+    if (options.resume) best_held_out_ = run_->resume(trainer_);
   }
 
   void run() {
@@ -194,23 +174,23 @@ class TrainingSession {
       try {
         report = trainer_.step();
       } catch (const RunCancelled&) {
-        break;  // the runs that ended are kept
+        break;  // The runs that ended are kept.
       }
       progress.show(report, trainer_);
       if (report.update % kUpdatesPerMetric == 0 || report.stage == Stage::system)
         run_->log(report, trainer_.seconds(), trainer_.episodes());
-      if (trainer_.updates() % options_.validate_every == 0) validate();
+      if (trainer_.updates() % options_.held_out_every == 0) score_held_out();
       if (trainer_.seconds() - saved < every_) continue;
       saved = trainer_.seconds();
       save();
     }
-    validate();
-    if (validation_.empty()) run_->save_policy(trainer_, made_by());
+    score_held_out();
+    if (held_out_.empty()) run_->save_policy(trainer_, made_by());
     save();
   }
 
   Trainer& trainer() { return trainer_; }
-  double best_validation() const { return best_validation_; }
+  double best_held_out() const { return best_held_out_; }
 
  private:
   static bool uses_system(const TrainOptions& options) {
@@ -239,19 +219,28 @@ class TrainingSession {
     const LoadOptions loading = load_options(options);
     generated.rules = loading.rules;
     if (loading.links) generated.rules.links = *loading.links;
-    generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // nothing special was asked for
+    generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // Nothing special was asked for.
     return generated;
   }
 
-  static std::unique_ptr<Network<float>> make_start(const TrainOptions& options) {
-    if (!options.start.empty()) return network_from(options.start, read_policy(options.start));
-    std::string architecture = options.architecture;
-    if (architecture == "gnn")
-      architecture +=
-          fmt::format(" width {} layers {} messages {}", options.width, options.layers, options.message_passing);
-    else if (options.message_passing != "episode")
-      throw InputError("--message-passing step: required --architecture gnn");
-    return make_network(architecture, Rng(mix(options.seed, 0)));
+  // The policy that is trained, without the parts that are to be left out.
+  static std::unique_ptr<Policy> make_start(const TrainOptions& options) {
+    check_policy_name("--policy", options.policy);
+    auto policy = options.start.empty() ? make_policy(architecture_from(options), Rng(mix(options.seed, 0)))
+                                        : policy_from(options.start, read_policy(options.start));
+    if (policy->name() != options.policy)
+      throw InputError(fmt::format("{}: found policy '{}'; required --policy {}",
+                                   options.start.empty() ? "--architecture" : options.start, policy->name(),
+                                   policy->name()));
+    if (!options.without.empty())
+      for (const std::string& part : split(options.without, ',')) policy->leave_out(part);
+    return policy;
+  }
+  static std::string architecture_from(const TrainOptions& options) {
+    if (options.architecture == "gnn")
+      return fmt::format("gnn width {} layers {} messages {}", options.width, options.layers, options.message_passing);
+    if (options.message_passing != "episode") throw InputError("--message-passing step: required --architecture gnn");
+    return options.architecture;
   }
   static std::vector<std::unique_ptr<Task>> load_all(const std::vector<std::string>& names,
                                                      const TrainOptions& options) {
@@ -264,21 +253,22 @@ class TrainingSession {
     return fmt::format("doppler {} train, seed {}, {} episodes on {} tasks", version(), options_.seed,
                        trainer_.episodes(), trainer_.task_count());
   }
-  void validate() {
-    if (validation_.empty()) return;
-    const double score = validation_.score(*network_);
-    run_->log_validation(trainer_.updates() - 1, score);
-    if (score >= best_validation_) return;
-    best_validation_ = score;
+  // Keeps the policy if it is the best so far on the held-out graphs.
+  void score_held_out() {
+    if (held_out_.empty()) return;
+    const double score = held_out_.score(*policy_);
+    run_->log_held_out(trainer_.updates() - 1, score);
+    if (score >= best_held_out_) return;
+    best_held_out_ = score;
     run_->save_policy(trainer_, fmt::format("{}, validation score {:.4f}", made_by(), score));
   }
   void save() {
-    run_->save_checkpoint(trainer_, best_validation_);
+    run_->save_checkpoint(trainer_, best_held_out_);
     for (std::size_t i = 0; i < options_.graphs.size(); ++i) {
       Task& task = trainer_.task(i);
       if (task.elites().empty()) continue;
       Provenance made = provenance_of(task.problem(), task.name());
-      made.method = made.winner = kPolicy;
+      made.method = made.winner = policy_->name();
       made.budget = options_.episodes ? fmt::format("{} episodes", *options_.episodes) : options_.time;
       made.seed = options_.seed;
       made.evaluations = task.evaluations();
@@ -291,13 +281,13 @@ class TrainingSession {
   }
 
   const TrainOptions& options_;
-  std::unique_ptr<SystemTraining> system_;  // null: without
-  std::unique_ptr<Network<float>> network_;
+  std::unique_ptr<SystemTraining> system_;  // Null unless a stage runs the graph for real.
+  std::unique_ptr<Policy> policy_;
   Trainer trainer_;
-  HeldOut validation_;
+  HeldOut held_out_;
   Seconds every_;
   std::unique_ptr<TrainingRun> run_;
-  double best_validation_ = Costs::kNever;
+  double best_held_out_ = Costs::kNever;
 };
 
 TrainingResult::System system_result(const SystemStage& stage, bool unitless) {
@@ -324,7 +314,7 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
   result.episodes = trainer.episodes();
   result.seconds = trainer.seconds();
   result.seed = options.seed;
-  if (std::isfinite(session.best_validation())) result.validation = session.best_validation();
+  if (std::isfinite(session.best_held_out())) result.validation = session.best_held_out();
   if (trainer.system() != nullptr)
     result.system = system_result(*trainer.system(), trainer.task(0).problem().graph().unitless());
   for (std::size_t i = 0; i < options.graphs.size(); ++i) {
@@ -352,7 +342,7 @@ void run_train(const TrainOptions& options) {
 }  // namespace
 
 void add_train(CLI::App& command) {
-  CLI::App* verb = command.add_subcommand("train", "Train the DOPPLER policy");
+  CLI::App* verb = command.add_subcommand("train", "Train a policy that places graphs");
   auto options = std::make_shared<TrainOptions>();
   TrainingOptions& training = options->training;
   verb->add_option("graphs", options->graphs, "Graphs in any format; GRAPH@MACHINE for another machine than --machine");
@@ -369,9 +359,9 @@ void add_train(CLI::App& command) {
       ->capture_default_str();
   verb->add_option("--teacher", options->teacher, "Of the imitation stage: critical_path, heft or best")
       ->capture_default_str();
-  verb->add_option("--validate", options->validation, "Graphs that choose the policy to keep; not trained on")
+  verb->add_option("--validate", options->held_out, "Graphs that choose the policy to keep; not trained on")
       ->type_name("GRAPH");
-  verb->add_option("--validate-every", options->validate_every, "Updates between validations")
+  verb->add_option("--validate-every", options->held_out_every, "Updates between validations")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();
   verb->add_option("--generated", options->generated, "Also train on generated graphs and machines, so many at a time")
@@ -383,6 +373,9 @@ void add_train(CLI::App& command) {
   verb->add_flag("--resume", options->resume, "Go on with the training in --out; give the same graphs and seed");
   verb->add_option("--checkpoint-every", options->checkpoint_every, "The most that a kill can cost")
       ->type_name("TIME")
+      ->capture_default_str();
+  verb->add_option("--policy", options->policy, fmt::format("What is trained: {}", fmt::join(policy_names(), ", ")))
+      ->type_name("NAME")
       ->capture_default_str();
   verb->add_option("--architecture", options->architecture, "gnn, or paper: the published network, on libtorch")
       ->check(CLI::IsMember({"gnn", "paper"}))

@@ -30,7 +30,7 @@ double TrainingRun::resume(Trainer& trainer) {
   std::string kept;
   std::ifstream old(file("metrics.jsonl"));
   for (std::string line; std::getline(old, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut short
+    const auto entry = nlohmann::json::parse(line, nullptr, false);  // The last line may be cut short.
     if (entry.is_object() && entry.value("update", trainer.updates()) < trainer.updates()) kept += line + "\n";
   }
   write_file_atomically(file("metrics.jsonl"), kept);
@@ -45,7 +45,7 @@ void TrainingRun::keep_measurements(MeasuredObjective& objective, bool resume) {
   std::ifstream old;
   if (resume) old.open(path);
   for (std::string line; std::getline(old, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut short
+    const auto entry = nlohmann::json::parse(line, nullptr, false);  // The last line may be cut short.
     if (!entry.is_object() || !entry.contains("placement") || !entry.contains("seconds")) continue;
     try {
       objective.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
@@ -88,26 +88,24 @@ void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64
   if (report.bound > 0 && std::isfinite(report.best)) line["gap"] = report.best / report.bound - 1;
   line["entropy"] = report.result.entropy;
   if (report.stage == Stage::imitation) line["log_probability"] = report.result.log_probability;
-  if (report.result.plc_agreement > 0) {  // with a rule; a placement has no opinion on other states
-    line["sel_agreement"] = report.result.sel_agreement;
-    line["plc_agreement"] = report.result.plc_agreement;
-  }
+  for (const Agreement& agreement : report.result.agreement)
+    line[fmt::format("{}_agreement", agreement.part)] = agreement.share;
   line["gradient_norm"] = report.result.gradient_norm;
   write_line(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-void TrainingRun::log_validation(std::uint64_t update, double score) {
+void TrainingRun::log_held_out(std::uint64_t update, double score) {
   write_line(nlohmann::ordered_json{{"update", update}, {"validation", score}}.dump());
 }
 
-void TrainingRun::save_checkpoint(const Trainer& trainer, double best_validation) {
-  PolicyFile state = trainer.save(best_validation);
+void TrainingRun::save_checkpoint(const Trainer& trainer, double best_held_out) {
+  PolicyFile state = trainer.save(best_held_out);
   state.made_by = "checkpoint of a training";
   write_file_atomically(file("checkpoint"), policy_to_bytes(state));
 }
 
 void TrainingRun::save_policy(const Trainer& trainer, const std::string& made_by) {
-  PolicyFile policy = trainer.policy();
+  PolicyFile policy = file_of(trainer.policy());
   policy.made_by = made_by;
   write_file_atomically(file("policy"), policy_to_bytes(policy));
 }

@@ -40,8 +40,10 @@ void MeasuredObjective::recall(std::uint64_t key, Seconds time) {
 Seconds MeasuredObjective::run(const Placement& placement) {
   const Timeline timeline = executor_->run(placement);
   const Seconds time = timeline.makespan;
-  ratios_.observe(timeline);
-  observed_ = true;
+  if (!timeline.executions.empty()) {  // Some systems say only how long a run took.
+    ratios_.observe(timeline);
+    observed_ = true;
+  }
   const std::uint64_t name = key(placement);
   recall(name, time);
   if (on_run) on_run(name, time);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/train/trained_policy.h"
 #include "tests/conformance/cases.h"
 
 namespace doppler {
@@ -15,7 +16,7 @@ constexpr double kRounding = 1e-9;
 constexpr std::uint64_t kEvaluations = 12;
 
 MethodOptions short_options() {
-  static const DopplerPolicy policy("shipped", shipped_policy(), {});
+  static const TrainedPolicy policy("shipped", shipped_policy(), {});
   MethodOptions options;
   options.policy = &policy;
   options.budget = Budget::for_evaluations(kEvaluations);

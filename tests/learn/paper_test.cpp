@@ -4,6 +4,7 @@
 
 #include "doppler/base/module.h"
 #include "doppler/learn/paper/paper_torch.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/learner.h"
 #include "tests/learn/support.h"
 
@@ -151,17 +152,17 @@ TEST(ThePublishedNetwork, LearnsToAgreeWithCriticalPath) {
   options.width = 5;
   options.costs.spread = 0;  // all tensors are alike, so that the edge network has little to do
   const Problem world(generate_layered(options), load_machine("p100x4"));
-  const Task task("layered", std::make_unique<ExactObjective>(world));
-  const auto network = paper_network(1);
+  Task task("layered", std::make_unique<ExactObjective>(world));
+  const auto policy = make_policy("paper", Rng(1));
   LearnerOptions learner_options;
   learner_options.batch = 4;
-  Learner learner(*network, learner_options);
+  Learner learner(*policy, learner_options);
   const auto mean_of_ten = [&](std::uint64_t seed) {
     double sel = 0, plc = 0;
     for (std::uint64_t i = 0; i < 10; ++i) {
       const UpdateReport report = learner.imitate(task, TeacherRule::critical_path, 1e-3, Rng(seed + i));
-      sel += report.sel_agreement / 10;
-      plc += report.plc_agreement / 10;
+      sel += report.agreement[0].share / 10;
+      plc += report.agreement[1].share / 10;
     }
     return std::pair(sel, plc);
   };

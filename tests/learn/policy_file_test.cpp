@@ -4,16 +4,15 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/policy_table.h"
+#include "doppler/learn/train/trained_policy.h"
 #include "tests/learn/published.h"
 
 namespace doppler {
 namespace {
 
 PolicyFile small_policy() {
-  PolicyFile file;
-  file.architecture = "gnn width 32 layers 1 messages episode";
-  const auto network = make_network(file.architecture, Rng(1));
-  file.parameters.assign(network->parameters().begin(), network->parameters().end());
+  PolicyFile file = file_of(*make_policy("gnn width 32 layers 1 messages episode", Rng(1)));
   file.made_by = "a test";
   file.adam_mean.assign(file.parameters.size(), 0.5F);
   file.adam_square.assign(file.parameters.size(), 0.25F);
@@ -70,6 +69,17 @@ TEST(APolicyFile, NamesWhatIsWrong) {
   EXPECT_NE(error_of(bytes.substr(0, bytes.size() - 5)).find("damaged or cut short"), std::string::npos);
 }
 
+TEST(APolicyFile, NamesItsPolicyAndIsRefusedIfItIsNotThatOfItsArchitecture) {
+  const std::string bytes = policy_to_bytes(small_policy());
+  EXPECT_NE(bytes.find(R"("policy":"doppler")"), std::string::npos);
+  EXPECT_NE(error_of(replaced(bytes, R"("policy":"doppler")", R"("policy":"placeto")")).find("policy 'placeto' with"),
+            std::string::npos);
+  EXPECT_NE(error_of(replaced(bytes, "gnn width", "rnn width")).find("found architecture 'rnn width"),
+            std::string::npos);
+  // The first files did not name it.
+  EXPECT_EQ(error_of(replaced(bytes, R"("policy":"doppler",)", "")), "");
+}
+
 TEST(APolicyFile, WithNumbersThatAreNotFiniteIsRefused) {
   PolicyFile file = small_policy();
   file.parameters[7] = std::numeric_limits<float>::quiet_NaN();
@@ -81,26 +91,26 @@ TEST(APolicyFile, OfAnUnknownArchitectureIsRefused) {
        {"", "gnn", "gnn width 33 layers 2 messages episode", "gnn width 32 layers 99 messages episode",
         "gnn width 32 layers 2 messages never", "gnn width 32 layers 2 messages episode and more",
         "gnn width 99999999999 layers 2 messages episode"})
-    EXPECT_THROW(make_network(text, Rng(0)), InputError) << text;
+    EXPECT_THROW(make_policy(text, Rng(0)), InputError) << text;
 }
 
 TEST(APolicyFile, WithTheWrongNumberOfParametersIsRefused) {
   PolicyFile file = small_policy();
   file.parameters.pop_back();
-  EXPECT_THROW(network_from("file", file), InputError);
+  EXPECT_THROW(policy_from("file", file), InputError);
 }
 
 TEST(TheShippedPolicy, IsSoundAndSmall) {
   const PolicyFile file = shipped_policy();
   EXPECT_LT(policy_to_bytes(file).size(), 300'000U);  // "a few hundred kB at most"
-  EXPECT_EQ(network_from("shipped", file)->parameters().size(), file.parameters.size());
+  EXPECT_EQ(policy_from("shipped", file)->parameters().size(), file.parameters.size());
   EXPECT_NE(file.made_by.find("train"), std::string::npos) << file.made_by;
 }
 
 // None of the six was trained or validated on (models/README.md). In units of 1e10; long runs of search know these.
 TEST(TheShippedPolicy, AloneIsWithinFivePercentOfTheBestKnownOnThePublishedGraphs) {
   constexpr double kKnown[] = {1200.07, 56.70, 166.72, 122.62, 166.73, 166.56};
-  const DopplerPolicy policy("shipped", shipped_policy(), {});
+  const TrainedPolicy policy("shipped", shipped_policy(), {});
   MethodOptions options;
   options.budget = Budget::unlimited();
   const auto graphs = test::published_graphs();

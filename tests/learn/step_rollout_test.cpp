@@ -1,5 +1,6 @@
 #include "doppler/learn/doppler/step_rollout.h"
 
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/learner.h"
 #include "tests/learn/support.h"
 
@@ -99,16 +100,15 @@ INSTANTIATE_TEST_SUITE_P(ForEveryTarget, TheGradientOfEveryStep,
                                                                      : "Imitated";
                          });
 
-TEST(ALearner, PassesMessagesAtEveryStepForANetworkThatWantsIt) {
+TEST(ALearner, PassesMessagesAtEveryStepForAPolicyThatWantsIt) {
   const auto world = mixed_world();
   Task task("mixed", std::make_unique<ExactObjective>(*world));
-  Gnn<float> network({.per_step = true}, Rng(1));
-  const std::vector<float> before(network.parameters().begin(), network.parameters().end());
-  Learner learner(network, {});
+  const auto policy = make_policy("gnn width 32 layers 2 messages step", Rng(1));
+  Learner learner(*policy, {});
   double first = 0, last = 0;
   for (std::uint64_t i = 0; i < 60; ++i) {
     const UpdateReport report = learner.imitate(task, TeacherRule::critical_path, 3e-3, Rng(i));
-    (i < 5 ? first : last) += (i < 5 || i >= 55) ? report.plc_agreement / 5 : 0;
+    (i < 5 ? first : last) += (i < 5 || i >= 55) ? report.agreement[1].share / 5 : 0;
   }
   EXPECT_GT(last, first);
   const UpdateReport report = learner.reinforce(task, 1e-3, 0.01, Rng(0));

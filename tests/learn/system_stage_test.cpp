@@ -6,6 +6,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/generate.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/trainer.h"
 #include "doppler/place/list/heft.h"
 #include "tests/support/problems.h"
@@ -56,7 +57,7 @@ class HiddenSystem final : public Executor {
 // A training of stages II and III.
 struct SystemSession {
   explicit SystemSession(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns)
-      : network(make_network("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*network, options()) {
+      : policy(make_policy("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*policy, options()) {
     trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
     SystemStageOptions stage;
     stage.runs = runs;
@@ -78,7 +79,7 @@ struct SystemSession {
     while (stage().steps() < steps) trainer.step();
   }
 
-  std::unique_ptr<Network<float>> network;
+  std::unique_ptr<Policy> policy;
   Trainer trainer;
 };
 
@@ -130,9 +131,9 @@ TEST(ASystemStage, MovesThePolicy) {
   const auto system = std::make_shared<HiddenSystem>(1.5, 0.02);
   SystemSession session(system);
   session.run_until_system(1);
-  const std::vector<float> before(session.network->parameters().begin(), session.network->parameters().end());
+  const std::vector<float> before(session.policy->parameters().begin(), session.policy->parameters().end());
   session.run_until_system(3);
-  const std::vector<float> after(session.network->parameters().begin(), session.network->parameters().end());
+  const std::vector<float> after(session.policy->parameters().begin(), session.policy->parameters().end());
   EXPECT_NE(before, after);
 }
 
@@ -153,8 +154,8 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   for (const auto& [key, time] : kept) second.stage().objective().recall(key, time);
   second.trainer.restore("saved", parse_policy("saved", saved));
   second.run();
-  EXPECT_TRUE(std::equal(whole.network->parameters().begin(), whole.network->parameters().end(),
-                         second.network->parameters().begin()));
+  EXPECT_TRUE(std::equal(whole.policy->parameters().begin(), whole.policy->parameters().end(),
+                         second.policy->parameters().begin()));
   EXPECT_EQ(whole.stage().verdict()->placement, second.stage().verdict()->placement);
   EXPECT_EQ(kept.size() + again->runs, one->runs);  // nothing was measured twice
 }
@@ -172,10 +173,10 @@ TEST(ASystemStage, IsOverOnceResumedFromItsEnd) {
 
 TEST(ASystemStage, CanStandAlone) {
   const auto system = std::make_shared<HiddenSystem>(1, 0.02);
-  const auto network = make_network("gnn width 32 layers 2 messages episode", Rng(5));
+  const auto policy = make_policy("gnn width 32 layers 2 messages episode", Rng(5));
   TrainingOptions options = SystemSession::options();
   options.stages = {Stage::system};
-  Trainer trainer(*network, options);
+  Trainer trainer(*policy, options);
   trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
   SystemStageOptions stage;
   stage.runs = 100;

@@ -4,6 +4,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/graph/generate.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/generated_tasks.h"
 #include "doppler/place/list/critical_path.h"
 #include "tests/learn/published.h"
@@ -33,13 +34,11 @@ TrainingOptions updates(std::uint64_t count) {
   return options;
 }
 
-std::unique_ptr<Network<float>> fresh_network() {
-  return make_network("gnn width 32 layers 2 messages episode", Rng(5));
-}
+std::unique_ptr<Policy> fresh_policy() { return make_policy("gnn width 32 layers 2 messages episode", Rng(5)); }
 
 // A trainer with two graphs and two generated ones, so that everything that a checkpoint holds is in use.
 struct TrainingSession {
-  explicit TrainingSession(std::uint64_t count) : network(fresh_network()), trainer(*network, make(count)) {
+  explicit TrainingSession(std::uint64_t count) : policy(fresh_policy()), trainer(*policy, make(count)) {
     trainer.add(small_task("fifo"));
     trainer.add(small_task("priority", Discipline::priority), 2);
     GeneratedTaskOptions tiny;
@@ -56,9 +55,9 @@ struct TrainingSession {
   void run(std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) trainer.step();
   }
-  std::vector<float> parameters() const { return {network->parameters().begin(), network->parameters().end()}; }
+  std::vector<float> parameters() const { return {policy->parameters().begin(), policy->parameters().end()}; }
 
-  std::unique_ptr<Network<float>> network;
+  std::unique_ptr<Policy> policy;
   Trainer trainer;
 };
 
@@ -94,8 +93,8 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
   TrainingSession session(10);
   session.run(3);
   const PolicyFile saved = session.trainer.save();
-  const auto network = fresh_network();
-  Trainer other(*network, updates(10));
+  const auto policy = fresh_policy();
+  Trainer other(*policy, updates(10));
   other.add(small_task());
   EXPECT_THROW(other.restore("saved", saved), InputError);
 
@@ -116,16 +115,16 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
 
 TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
   const auto saved_by = [](std::unique_ptr<Task> task, const TrainingOptions& options) {
-    const auto network = fresh_network();
-    Trainer trainer(*network, options);
+    const auto policy = fresh_policy();
+    Trainer trainer(*policy, options);
     trainer.add(std::move(task));
     trainer.step();
     return trainer.save();
   };
   const PolicyFile saved = saved_by(small_task(), updates(10));
   const auto restoring = [&](std::unique_ptr<Task> task, const TrainingOptions& options) {
-    const auto network = fresh_network();
-    Trainer trainer(*network, options);
+    const auto policy = fresh_policy();
+    Trainer trainer(*policy, options);
     trainer.add(std::move(task));
     trainer.restore("saved", saved);
   };
@@ -145,8 +144,8 @@ TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
 }
 
 TEST(ATrainer, RefusesATaskThatIsTooLargeForItsMemory) {
-  const auto network = fresh_network();
-  Trainer trainer(*network, updates(10));
+  const auto policy = fresh_policy();
+  Trainer trainer(*policy, updates(10));
   EXPECT_THROW(
       trainer.add(make_task("large",
                             Problem(generate_layered({.ops = 2000, .width = 50, .degree = 2, .seed = 4, .costs = {}}),
@@ -164,8 +163,8 @@ TEST(ATrainer, FindsPlacementsThatFitWhereMemoryIsTight) {
     op.parameter_bytes = 10;
     builder.add_op(std::move(op));
   }
-  const auto network = fresh_network();
-  Trainer trainer(*network, updates(20));
+  const auto policy = fresh_policy();
+  Trainer trainer(*policy, updates(20));
   const Task& task =
       trainer.add(make_task("tight", Problem(std::move(builder).build(), uniform_machine(4, 70), Rules{}), false));
   while (!trainer.finished()) trainer.step();
@@ -174,8 +173,8 @@ TEST(ATrainer, FindsPlacementsThatFitWhereMemoryIsTight) {
 }
 
 TEST(ATrainer, VisitsTasksInProportionToTheirWeights) {
-  const auto network = fresh_network();
-  Trainer trainer(*network, updates(1000));
+  const auto policy = fresh_policy();
+  Trainer trainer(*policy, updates(1000));
   trainer.add(small_task("once"), 1);
   trainer.add(small_task("thrice"), 3);
   int thrice = 0;
@@ -184,17 +183,17 @@ TEST(ATrainer, VisitsTasksInProportionToTheirWeights) {
 }
 
 TEST(ATrainer, ImitatesFirstAndSimulatesThen) {
-  const auto network = fresh_network();
+  const auto policy = fresh_policy();
   TrainingOptions options = updates(20);
   options.imitation_share = 0.25;
-  Trainer trainer(*network, options);
+  Trainer trainer(*policy, options);
   trainer.add(small_task());
   for (int i = 0; i < 20; ++i) EXPECT_EQ(trainer.step().stage, i < 5 ? Stage::imitation : Stage::simulation) << i;
 }
 
 TEST(ATrainer, NeverForgetsTheBestPlacement) {
-  const auto network = fresh_network();
-  Trainer trainer(*network, updates(100));
+  const auto policy = fresh_policy();
+  Trainer trainer(*policy, updates(100));
   Task& task = trainer.add(small_task("ordered", Discipline::ordered));
   Seconds before = Costs::kNever;
   while (!trainer.finished()) {
@@ -208,11 +207,11 @@ TEST(ATrainer, NeverForgetsTheBestPlacement) {
 
 // Agreement is counted on the states that the learner visits.
 TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
-  const auto network = fresh_network();
+  const auto policy = fresh_policy();
   TrainingOptions options = updates(1000);
   options.stages = {Stage::imitation};
   options.learner.batch = 8;
-  Trainer trainer(*network, options);
+  Trainer trainer(*policy, options);
   trainer.add(
       make_task("layered",
                 Problem(generate_layered({.ops = 60, .width = 5, .degree = 2, .seed = 1, .costs = quiet_costs()}),
@@ -223,8 +222,8 @@ TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
   for (int i = 0; i < kUpdates; ++i) {
     const UpdateReport result = trainer.step().result;
     if (i < kUpdates - 20) continue;
-    sel += result.sel_agreement / 20;
-    plc += result.plc_agreement / 20;
+    sel += result.agreement[0].share / 20;
+    plc += result.agreement[1].share / 20;
   }
   if (test::kSanitized) return;
   EXPECT_GT(sel, 0.95);
@@ -232,11 +231,11 @@ TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
 }
 
 TEST(Imitation, OfTheBestClassicalPlacementRaisesItsProbability) {
-  const auto network = fresh_network();
+  const auto policy = fresh_policy();
   TrainingOptions options = updates(300);
   options.stages = {Stage::imitation};
   options.teacher = Teacher::best;
-  Trainer trainer(*network, options);
+  Trainer trainer(*policy, options);
   Task& task = trainer.add(small_task());
   const double before = trainer.step().result.log_probability;
   double after = 0;
@@ -256,11 +255,11 @@ TEST(Simulation, ImprovesOnItsTeacherOnEveryPublishedGraph) {
     teacher.budget = Budget::unlimited();
     const Seconds taught =
         owned->objective().value(critical_path(owned->problem(), owned->objective(), teacher).placement);
-    const auto network = fresh_network();
+    const auto policy = fresh_policy();
     TrainingOptions options = updates(test::fewer_if_sanitized(150));
     options.learner.batch = 16;
     options.expert_share = 0;
-    Trainer trainer(*network, options);
+    Trainer trainer(*policy, options);
     Task& task = trainer.add(std::move(owned));
     while (!trainer.finished()) trainer.step();
     if (!test::kSanitized) {

@@ -1,9 +1,12 @@
 #include "doppler/learn/doppler/doppler_policy.h"
 
-#include "doppler/learn/train/trainer.h"
-#include "doppler/learn/train/zero_shot.h"
-#include "doppler/place/list/simple_placements.h"
-#include "doppler/place/memory.h"
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "doppler/base/error.h"
+#include "doppler/learn/doppler/gnn.h"
+#include "doppler/learn/doppler/step_rollout.h"
 
 namespace doppler {
 
@@ -14,8 +17,15 @@ extern const std::size_t kShippedPolicySize;
 
 namespace {
 
-// A trained policy is specialised more gently than a new one is trained.
-constexpr double kRate = 1e-3, kLastRate = 1e-4;
+// A batch keeps about 4 kB per op and device.
+constexpr std::uint64_t kMostCells = 500'000;
+
+constexpr std::string_view kParts[] = {"sel", "plc"};
+// What can be left out: affinities that PLC is shown, for networks that see them, and learning by either policy.
+constexpr std::string_view kOptional[] = {"coparents", "siblings", "sel", "plc"};
+
+// The device features that belong to an affinity.
+bool belongs(std::string_view feature, std::string_view affinity) { return feature.starts_with(affinity); }
 
 }  // namespace
 
@@ -24,42 +34,146 @@ PolicyFile shipped_policy() {
   return parse_policy("models/doppler.policy", std::string_view(begin, kShippedPolicySize));
 }
 
-DopplerPolicy::DopplerPolicy(const std::string& where, PolicyFile file, const DopplerPolicyOptions& options)
-    : where_(where), file_(std::move(file)), options_(options) {
-  network_from(where_, file_);  // a policy that does not fit is better found now
+std::vector<std::string> doppler_features() {
+  std::vector<std::string> names;
+  for (const std::string_view name : kNodeFeatures) names.emplace_back("node " + std::string(name));
+  for (const std::string_view name : kDeviceFeatures) names.emplace_back("device " + std::string(name));
+  for (const std::string_view name : kPaperDeviceFeatures) names.emplace_back("paper " + std::string(name));
+  return names;
 }
 
-Proposal DopplerPolicy::zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const {
-  const auto network = network_from(where_, file_);
-  return doppler::zero_shot(*network, problem, objective, options_.samples, options);
+std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng rng) {
+  GnnShape shape;
+  char messages[16] = "";
+  if (std::sscanf(architecture.c_str(), "gnn width %zu layers %zu messages %15s", &shape.width, &shape.layers,
+                  messages) != 3)
+    return nullptr;
+  shape.per_step = std::string_view(messages) == "step";
+  if (shape.width == 0 || shape.width > 512 || shape.width % kBlock != 0 || shape.layers > 16) return nullptr;
+  return std::make_unique<DopplerPolicy>(std::make_unique<Gnn<float>>(shape, rng));
 }
 
-Proposal DopplerPolicy::answer(const Problem& problem, Objective& objective, const MethodOptions& options) const {
-  Proposal first = zero_shot(problem, objective, options);
-  if (options_.train <= 0) return first;
-  const auto network = network_from(where_, file_);
-  TrainingOptions training;
-  training.stages = {Stage::simulation};
-  training.time = options_.train;
-  training.rate = kRate;
-  training.last_rate = kLastRate;
-  training.seed = options.seed;
-  training.interrupted = options.budget.interrupt_flag();
-  Trainer trainer(*network, training);
-  Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
-  task.evaluate(first.placement);
-  while (!trainer.finished() && !options.budget.interrupted() && !reaches(task.best_makespan(), options.known_bound)) {
-    trainer.step();
-    if (options.on_progress) options.on_progress({"doppler", task.best_makespan(), task.evaluations()});
+// A rollout, bound to the problem that it keeps alive.
+struct DopplerPolicy::RolloutTrace final : Episode::Trace {
+  std::shared_ptr<const PolicyInput> input;
+  std::unique_ptr<Rollout<float>> rollout;
+
+  void write(Episode& episode) const {
+    episode.device_of_op.assign(rollout->device_of_op().begin(), rollout->device_of_op().end());
+    episode.order.assign(rollout->order().begin(), rollout->order().end());
+    episode.log_probability = rollout->log_probability();
+    episode.entropy = rollout->entropy();
   }
-  if (task.elites().empty()) return first;
-  Proposal proposal;
-  proposal.placement = task.best();
-  proposal.placement.cause_of_op.resize(problem.op_count());
-  for (OpId op = 0; op < problem.op_count(); ++op)
-    proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::policy);
-  proposal.evaluations = first.evaluations + task.evaluations();
-  return proposal;
+};
+
+DopplerPolicy::DopplerPolicy(std::unique_ptr<Network<float>> network) : network_(std::move(network)) {}
+
+void DopplerPolicy::check_trainable(const std::string& where, const Problem& problem) const {
+  if (std::uint64_t{problem.op_count()} * problem.device_count() > kMostCells)
+    throw InputError(
+        fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
+                    "trained on smaller graphs",
+                    where, problem.op_count(), problem.device_count(), kMostCells));
+}
+
+std::shared_ptr<const EncodedProblem> DopplerPolicy::encode(const Problem& problem) const {
+  return std::make_shared<PolicyInput>(problem);
+}
+
+void DopplerPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
+  input_ = std::dynamic_pointer_cast<const PolicyInput>(std::move(problem));
+  DOPPLER_CHECK(input_ != nullptr, "a problem that another policy has encoded");
+  gathering_ = false;
+  // A network that looks at every step is asked by its rollouts.
+  if (!network_->per_step()) network_->embed(*input_, {}, embedding_);
+}
+
+DopplerPolicy::RolloutTrace& DopplerPolicy::trace_of(Episode& episode) {
+  DOPPLER_CHECK(input_ != nullptr, "an episode before begin()");
+  auto* trace = dynamic_cast<RolloutTrace*>(episode.trace.get());
+  if (trace == nullptr) {
+    auto fresh = std::make_unique<RolloutTrace>();
+    fresh->rollout = make_rollout(*network_, episode.differentiable);
+    trace = fresh.get();
+    episode.trace = std::move(fresh);
+  }
+  if (trace->input != input_) {
+    trace->input = input_;
+    trace->rollout->bind(*input_);
+  }
+  return *trace;
+}
+
+void DopplerPolicy::act(Episode& episode, Deciding deciding, Rng& rng) {
+  RolloutTrace& trace = trace_of(episode);
+  trace.rollout->act(embedding_, network_->head(), deciding, rng);
+  trace.write(episode);
+}
+
+void DopplerPolicy::follow(Episode& episode, std::span<const OpId> order, std::span<const DeviceId> device_of_op) {
+  RolloutTrace& trace = trace_of(episode);
+  trace.rollout->follow(embedding_, network_->head(), order, device_of_op);
+  trace.write(episode);
+}
+
+void DopplerPolicy::imitate(Episode& episode, TeacherRule teacher, Rng& rng) {
+  RolloutTrace& trace = trace_of(episode);
+  trace.rollout->imitate(embedding_, network_->head(), teacher, rng);
+  trace.write(episode);
+  episode.agreement.assign({trace.rollout->sel_agreement(), trace.rollout->plc_agreement()});
+}
+
+void DopplerPolicy::backward(Episode& episode, const EpisodeLoss& loss) {
+  auto* trace = dynamic_cast<RolloutTrace*>(episode.trace.get());
+  DOPPLER_CHECK(trace != nullptr && trace->input == input_, "backward of an episode on another problem");
+  if (!gathering_) {
+    gradient_.resize(input_->op_count(), network_->head_shape().width);
+    gradient_.fill_zero();
+    gathering_ = true;
+  }
+  const LossWeights weights = {.sel = leaves_out("sel") ? 0 : loss.decisions,
+                               .plc = leaves_out("plc") ? 0 : loss.decisions,
+                               .entropy = loss.entropy};
+  trace->rollout->backward(network_->head(), weights, gradient_, network_->head_gradient());
+}
+
+void DopplerPolicy::finish() {
+  if (!gathering_) return;
+  if (!network_->per_step()) network_->backward(gradient_);
+  gathering_ = false;
+  blind(network_->gradients());
+}
+
+std::span<const std::string_view> DopplerPolicy::parts() const { return kParts; }
+
+std::span<const std::string_view> DopplerPolicy::optional_parts() const {
+  if (network_->device_features() == DeviceFeatureSet::improved) return kOptional;
+  return kParts;
+}
+
+void DopplerPolicy::leave_out(std::string_view part) {
+  const auto possible = optional_parts();
+  const auto found = std::find(possible.begin(), possible.end(), part);
+  if (found == possible.end())
+    throw InputError(fmt::format("--without: found '{}'; required of {} '{}' one of {}", part, name(), architecture(),
+                                 fmt::join(possible, ", ")));
+  if (!leaves_out(part)) left_out_.push_back(*found);
+  blind(network_->parameters());
+}
+
+bool DopplerPolicy::leaves_out(std::string_view part) const {
+  return std::find(left_out_.begin(), left_out_.end(), part) != left_out_.end();
+}
+
+// A feature whose weights are 0 and stay 0 is as good as absent. `numbers` are parameters or their gradients.
+void DopplerPolicy::blind(std::span<float> numbers) const {
+  for (const std::string_view part : left_out_)
+    for (std::size_t feature = 0; feature < kDeviceFeatureCount; ++feature)
+      if (belongs(kDeviceFeatures[feature], part)) {
+        const HeadShape shape = network_->head_shape();
+        std::fill_n(numbers.end() - static_cast<std::ptrdiff_t>(shape.size() - feature * shape.width), shape.width,
+                    0.0F);
+      }
 }
 
 }  // namespace doppler

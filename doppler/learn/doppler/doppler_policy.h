@@ -1,34 +1,60 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "doppler/learn/doppler/network.h"
+#include "doppler/learn/policy.h"
 #include "doppler/learn/train/policy_file.h"
-#include "doppler/place/learned.h"
 
 namespace doppler {
 
-struct DopplerPolicyOptions {
-  std::uint32_t samples = 64;  // beside the greedy placement
-  bool alone = false;          // as LearnedPolicy::alone()
-  Seconds train = 0;           // specialise on the problem for so long before answering
-};
-
-// A trained network as a method.
-class DopplerPolicy final : public LearnedPolicy {
+// DOPPLER (arXiv 2505.23131): SEL takes the next op among those whose inputs are placed, PLC its device. The network
+// embeds the graph, once per begin() or, if it looks at the progress of the episode, before every step; a Rollout makes
+// the decisions.
+class DopplerPolicy final : public Policy {
  public:
-  // `where` starts error texts.
-  DopplerPolicy(const std::string& where, PolicyFile file, const DopplerPolicyOptions& options);
+  explicit DopplerPolicy(std::unique_ptr<Network<float>> network);
 
   std::string_view name() const override { return "doppler"; }
-  Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
-  bool alone() const override { return options_.alone; }
-  Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
+  std::string architecture() const override { return network_->architecture(); }
+  std::span<float> parameters() override { return network_->parameters(); }
+  std::span<const float> parameters() const override { return std::as_const(*network_).parameters(); }
+  std::span<float> gradients() override { return network_->gradients(); }
+
+  void check_trainable(const std::string& where, const Problem& problem) const override;
+  std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const override;
+  void begin(std::shared_ptr<const EncodedProblem> problem) override;
+  void act(Episode& episode, Deciding deciding, Rng& rng) override;
+  void follow(Episode& episode, std::span<const OpId> order, std::span<const DeviceId> device_of_op) override;
+  bool knows(TeacherRule) const override { return true; }
+  void imitate(Episode& episode, TeacherRule teacher, Rng& rng) override;
+  void backward(Episode& episode, const EpisodeLoss& loss) override;
+  void finish() override;
+
+  std::span<const std::string_view> parts() const override;
+  std::span<const std::string_view> optional_parts() const override;
+  void leave_out(std::string_view part) override;
+  std::span<const std::string_view> left_out() const override { return left_out_; }
 
  private:
-  std::string where_;
-  PolicyFile file_;
-  DopplerPolicyOptions options_;
+  struct RolloutTrace;
+  RolloutTrace& trace_of(Episode& episode);
+  bool leaves_out(std::string_view part) const;
+  void blind(std::span<float> numbers) const;
+
+  std::unique_ptr<Network<float>> network_;
+  std::shared_ptr<const PolicyInput> input_;  // The problem of the last begin().
+  Embedding<float> embedding_, gradient_;
+  bool gathering_ = false;  // gradient_ is of the last begin().
+  std::vector<std::string_view> left_out_;
 };
+
+// The names of the features of every architecture of DOPPLER: they share one list, so that one kind of file holds any.
+std::vector<std::string> doppler_features();
+// The policy with the network of gnn.h; null unless the text is "gnn width W layers L messages episode|step".
+std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng rng);
 
 // The policy that comes with the software: models/doppler.policy, in the program itself.
 PolicyFile shipped_policy();

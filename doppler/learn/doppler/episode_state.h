@@ -16,26 +16,26 @@ namespace doppler {
 // other inputs of its consumers, "siblings" the other consumers of its inputs; shares are by transfer time and count a
 // device that is near in part (PolicyInput::nearness). squash(x, y) = x / (x + y).
 inline constexpr auto kDeviceFeatures = std::to_array<std::string_view>({
-    "finish",
-    "finish_squashed",
-    "finish_first",  // of the op, minus the earliest on any device; flag
-    "load_minus_mean",
-    "available_minus_first",  // over the horizon
-    "idle",
-    "moved",  // gap before the op; transfer time of its inputs; squashed
-    "inputs_bytes",
-    "inputs_count",  // share of the inputs that are here
-    "coparents_of_all",
-    "coparents_of_placed",  // share of the co-parents that are here
-    "siblings",             // share of the placed siblings that are here
-    "load",
-    "empty",             // over the horizon; flag
-    "critical",          // start + b-level - horizon, over the horizon
-    "load_gap",          // over the least loaded device, squashed by the op's time
-    "slowness",          // log of the op's time here over its mean
-    "memory",            // capacity used with the op
-    "available",         // over the horizon
-    "arrival_squashed",  // of the last input, minus the earliest on any device
+    "finish",                 // When the op would finish, minus the earliest finish on any device, over the horizon.
+    "finish_squashed",        // The same, squashed.
+    "finish_first",           // 1 where it would finish first.
+    "load_minus_mean",        // The device's load minus the mean load, over the horizon.
+    "available_minus_first",  // When the device is free, minus when the first is, over the horizon.
+    "idle",                   // The gap before the op, squashed.
+    "moved",                  // The transfer time of the op's inputs, squashed.
+    "inputs_bytes",           // The share of the inputs that are here, by transfer time.
+    "inputs_count",           // The share of the inputs that are here, by number.
+    "coparents_of_all",       // The share of all co-parents that are here.
+    "coparents_of_placed",    // The share of the placed co-parents that are here.
+    "siblings",               // The share of the placed siblings that are here.
+    "load",                   // The device's load over the horizon.
+    "empty",                  // 1 where nothing was placed.
+    "critical",               // The op's start here + its b-level - the horizon, over the horizon.
+    "load_gap",               // The load above that of the least loaded device, squashed by the op's time.
+    "slowness",               // The log of the op's time here over its mean.
+    "memory",                 // The share of the capacity that is used with the op.
+    "available",              // When the device is free, over the horizon.
+    "arrival_squashed",       // When the last input arrives, minus the earliest on any device, squashed.
 });
 inline constexpr std::size_t kDeviceFeatureCount = kDeviceFeatures.size();
 
@@ -61,11 +61,11 @@ class EpisodeState {
  public:
   explicit EpisodeState(DeviceFeatureSet set) : set_(set), feature_count_(feature_count(set)) {}
 
-  // The problem of the next episodes; it must outlive them.
+  // Says of what problem the next episodes are; it must outlive them.
   void bind(const PolicyInput& input);
   void reset();
   const PolicyInput& input() const { return *input_; }
-  // The ops that were ready from the start, in id order.
+  // Calls on_ready(op) for the ops that were ready from the start, in id order.
   template <typename OnReady>
   void for_each_source(OnReady on_ready) const {
     for (OpId op = 0; op < input_->op_count(); ++op)
@@ -74,15 +74,15 @@ class EpisodeState {
 
   // Looks at the devices for `op`, all of whose producers are placed. The other accessors then speak of it.
   void observe(OpId op);
-  // Whether it may go there: allowed by the problem, the device of its colocation unit, memory left. At least one may;
-  // if every device is full, the one that is least so.
+  // True if the op may go there: the problem allows it, its colocation unit is not elsewhere, and there is memory left.
+  // At least one device may have it; if every device is full, that is the one that is least so.
   bool may_go(DeviceId device) const { return may_go_[device]; }
   DeviceId choices() const { return choices_; }
   const float* features(DeviceId device) const { return features_.data() + device * feature_count_; }
   Seconds start(DeviceId device) const { return start_[device]; }
   Seconds finish(DeviceId device) const { return finish_[device]; }
 
-  // Puts the observed op on a device; on_ready(op) for each op that is ready because of it.
+  // Puts the observed op on a device and calls on_ready(op) for each op that is ready because of it.
   template <typename OnReady>
   void place(OpId op, DeviceId device, OnReady on_ready) {
     settle(op, device);
@@ -90,7 +90,7 @@ class EpisodeState {
       if (--missing_[edge.op] == 0) on_ready(edge.op);
   }
   std::span<const DeviceId> device_of_op() const { return device_of_op_; }
-  Seconds end(OpId op) const { return end_of_op_[op]; }  // once it is placed
+  Seconds end(OpId op) const { return end_of_op_[op]; }  // The op must be placed.
   static constexpr DeviceId kUnplaced = std::numeric_limits<DeviceId>::max();
 
  private:
@@ -100,7 +100,7 @@ class EpisodeState {
   void write_features(OpId op);
   void write_paper_features(OpId op);
   void settle(OpId op, DeviceId device);
-  // Spreads shares over near devices.
+  // Spreads shares over devices that are near.
   void spread(std::vector<float>& amount);
 
   const DeviceFeatureSet set_;
@@ -108,20 +108,21 @@ class EpisodeState {
   const PolicyInput* input_ = nullptr;
   DeviceId devices_ = 0;
 
-  // Ops placed so far.
-  std::vector<DeviceId> device_of_op_;  // kUnplaced: not yet
-  std::vector<char> assigned_;  // the device is known: the op or another of its unit is placed; empty: no groups
+  // These describe the ops placed so far.
+  std::vector<DeviceId> device_of_op_;  // An op that is not placed yet has kUnplaced.
+  std::vector<char>
+      assigned_;  // The op or another of its unit is placed, so its device is known. Empty without groups.
   std::vector<DeviceId> unit_device_;
   std::vector<std::uint32_t> missing_;
   std::vector<Seconds> start_of_op_, end_of_op_;
-  std::vector<float> inflow_;   // op × device: transfer times of its inputs that are there
-  std::vector<float> outflow_;  // op × device: transfer times to its consumers that are there
+  std::vector<float> inflow_;   // Per op and device: the transfer times of its inputs that are there.
+  std::vector<float> outflow_;  // Per op and device: the transfer times to its consumers that are there.
   std::vector<Seconds> slot_end_, available_, load_;
   std::vector<std::uint32_t> slot_begin_;
-  std::vector<Bytes> parameter_bytes_;  // per device
+  std::vector<Bytes> parameter_bytes_;  // Per device.
   std::optional<StaticMemory> empty_memory_, memory_;
 
-  // The observed op.
+  // These describe the observed op.
   std::vector<char> may_go_;
   DeviceId choices_ = 0;
   std::vector<Seconds> arrival_, start_, finish_, moved_;

@@ -9,8 +9,8 @@
 namespace doppler {
 namespace {
 
-constexpr double kScoreLimit = 20;   // of the SEL logits, so that no op is ever out of the question
-constexpr double kNormFloor = 1e-5;  // added to the variance in LayerNorm
+constexpr double kScoreLimit = 20;   // SEL's logits stay within it, so that no op is ever out of the question.
+constexpr double kNormFloor = 1e-5;  // It is added to the variance in LayerNorm.
 
 // The means over the neighbours of every op; their transpose adds to `to`.
 enum class Side { producers, consumers };
@@ -73,7 +73,7 @@ Gnn<Real>::Gnn(const GnnShape& shape, Rng rng)
     : shape_(shape), inputs_(kNodeFeatureCount + (shape.per_step ? kProgressFeatures : 0)) {
   DOPPLER_CHECK(shape.width > 0 && shape.width % kBlock == 0, "width {}", shape.width);
   const std::size_t width = shape.width;
-  const double bound = std::sqrt(3.0 / (4 * static_cast<double>(width)));  // four blocks are summed
+  const double bound = std::sqrt(3.0 / (4 * static_cast<double>(width)));  // Four blocks are summed.
   in_ = linear(inputs_, width, rng);
   for (std::size_t i = 0; i < shape.layers; ++i) {
     Layer layer{};
@@ -268,7 +268,7 @@ void Gnn<Real>::backward_layer(std::size_t index, std::vector<Real>& gradient) {
     along /= static_cast<Real>(width);
     for (std::size_t k = 0; k < width; ++k) row[k] = a.scale[op] * (row[k] - mean - normal[k] * along);
   }
-  message_gradient_ = gradient;  // the sum's other part goes straight to the input
+  message_gradient_ = gradient;  // The sum's other part goes straight to the input.
   keep_where_positive(a.message.data(), message_gradient_.data(), ops_ * width);
   const Real* message = message_gradient_.data();
 

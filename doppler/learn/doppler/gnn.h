@@ -8,12 +8,12 @@ namespace doppler {
 //   h ← LayerNorm(h + relu([h, mean over producers, mean over consumers, mean over the graph] W)),
 // then current, placed and producer as linear maps of h and score = 10 tanh(MLP(h) / 10).
 //
-// Forward and backward are written out: 229 ops take 0.6 ms here (`learn_bench`); libtorch took 2 to 4 ms for less
-// in a throw-away program, and half a second to load. The tests hold it against libtorch's autograd.
+// Forward and backward are written out, because libtorch takes half a second to load. The tests hold them against
+// libtorch's autograd.
 struct GnnShape {
-  std::size_t width = kBlock;  // a multiple of kBlock
+  std::size_t width = kBlock;  // A multiple of kBlock.
   std::size_t layers = 2;
-  bool per_step = false;  // looks at the progress of the episode too
+  bool per_step = false;  // It looks at the progress of the episode too.
 };
 
 template <typename Real>
@@ -29,21 +29,21 @@ class Gnn final : public Network<Real> {
   void backward(const Embedding<Real>& gradient) override;
 
  private:
-  // Offsets of the parameter blocks.
+  // The offsets of the blocks of parameters.
   struct Linear {
     std::size_t weight, bias;
   };
   struct Layer {
-    std::size_t own, producers, consumers, graph, bias;  // width × width each, and width
-    std::size_t gain, shift;                             // of LayerNorm
+    std::size_t own, producers, consumers, graph, bias;  // Width × width each, and width.
+    std::size_t gain, shift;                             // Those of LayerNorm.
   };
   struct Activations {
-    std::vector<Real> input;                 // h before the layer
-    std::vector<Real> producers, consumers;  // means
-    std::vector<Real> graph;                 // mean, width
-    std::vector<Real> message;               // relu(…)
-    std::vector<Real> normal;                // normalised, before gain and shift
-    std::vector<Real> scale;                 // 1 / standard deviation per op
+    std::vector<Real> input;                 // What h was before the layer.
+    std::vector<Real> producers, consumers;  // The means over the neighbours.
+    std::vector<Real> graph;                 // The mean over the graph, one row.
+    std::vector<Real> message;               // The result of relu.
+    std::vector<Real> normal;                // The normalised sum, before gain and shift.
+    std::vector<Real> scale;                 // 1 / standard deviation, per op.
   };
 
   std::size_t allocate(std::size_t size, double bound, Rng& rng);
@@ -58,11 +58,11 @@ class Gnn final : public Network<Real> {
   Linear in_, current_, placed_, producer_, score_hidden_, score_;
   std::vector<Layer> layers_;
 
-  // Of the last embed().
+  // What the last embed() left for backward().
   const PolicyInput* input_ = nullptr;
   std::size_t ops_ = 0;
-  std::vector<Real> x_, h_;  // op × inputs_, op × width
-  std::vector<Real> first_;  // h after the first map
+  std::vector<Real> x_, h_;  // Op × inputs_, and op × width.
+  std::vector<Real> first_;  // What h was after the first map.
   std::vector<Activations> activations_;
   std::vector<Real> hidden_, raw_score_;
   std::vector<Real> gradient_, message_gradient_, neighbour_gradient_, row_gradient_, work_;

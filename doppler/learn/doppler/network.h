@@ -7,6 +7,7 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/learn/doppler/episode_state.h"
+#include "doppler/learn/nn/dense.h"
 
 namespace doppler {
 
@@ -18,31 +19,29 @@ namespace doppler {
 // layer, two with φ between them. Projecting before summing makes the state of a device one vector.
 template <typename Real>
 struct Embedding {
-  std::vector<Real> current, placed, producer;  // op × width
-  std::vector<Real> score;                      // op
+  std::vector<Real> current, placed, producer;  // Op × width.
+  std::vector<Real> score;                      // One per op.
 
   void resize(std::size_t ops, std::size_t width);
   void fill_zero();
 };
 
 inline constexpr double kLeak = 0.1;
-inline constexpr std::size_t kBlock = 32;  // widths are multiples of it
 
 // The parameters of the device head, wherever the network keeps them; a gradient has the same shape.
 struct HeadShape {
   std::size_t width = kBlock;
   std::size_t features = kDeviceFeatureCount;
-  std::size_t hidden = 0;  // of D; 0: D is one linear map
+  std::size_t hidden = 0;  // The width of D's hidden layer; 0 if D is one linear map.
 
   std::size_t size() const { return first_size() + hidden * width + width; }
-  // Row-major: features × (hidden or width); hidden × width; width.
+  // The parts lie one after the other, row-major: features × (hidden or width), hidden × width, width.
   std::size_t first_size() const { return features * (hidden > 0 ? hidden : width); }
   std::size_t second_offset() const { return first_size(); }
   std::size_t output_offset() const { return first_size() + hidden * width; }
 };
 
-// Parameters, and the map from a graph to its embedding. Parameters and gradients are flat, so that the optimiser and
-// the checkpoint need to know nothing about the architecture. Independent of the number of ops and devices.
+// Parameters, and the map from a graph to its embedding. Nothing in it depends on the number of ops and devices.
 template <typename Real>
 class Network {
  public:
@@ -51,7 +50,7 @@ class Network {
   virtual std::string architecture() const = 0;
   virtual DeviceFeatureSet device_features() const = 0;
   virtual HeadShape head_shape() const = 0;
-  // Whether it looks at the progress of the episode, so that every step needs an embedding of its own.
+  // True if it looks at the progress of the episode, so that every step needs an embedding of its own.
   virtual bool per_step() const { return false; }
 
   std::span<Real> parameters() { return parameters_; }
@@ -70,7 +69,8 @@ class Network {
   std::vector<Real> parameters_, gradients_;
 };
 
-// Per op when messages are passed at every step: is placed, its end over the horizon, is ready.
+// What a network that is asked at every step is told about every op: is it placed, its end over the horizon, is it
+// ready.
 inline constexpr std::size_t kProgressFeatures = 3;
 
 }  // namespace doppler

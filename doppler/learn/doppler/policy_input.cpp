@@ -59,7 +59,7 @@ void PolicyInput::measure() {
   t_level_moved_ = std::move(moved.top);
   communication_.assign(op_count(), 0);
   for (OpId op = 0; op < op_count(); ++op) {
-    // An op that all devices share in proportion to their speeds.
+    // This is the time of the op if all devices shared it in proportion to their speeds.
     double speed = 0;
     for (const DeviceId device : problem_.devices(op)) {
       const Seconds time = costs.op_time(op, device);
@@ -72,14 +72,14 @@ void PolicyInput::measure() {
     mean_communication_ += communication_[op] / op_count();
   }
   horizon_ = std::max(still.longest, work_per_device_);
-  if (horizon_ <= 0) horizon_ = 1;  // a graph without work: every feature is 0
+  if (horizon_ <= 0) horizon_ = 1;  // In a graph without work every feature is 0.
 }
 
 void PolicyInput::measure_links() {
   const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
   const std::size_t classes = costs.link_classes();
-  // The time of a mean tensor on every kind of link.
+  // Per kind of link, the time that all tensors take on it.
   std::vector<double> time(classes, 0);
   std::vector<std::pair<DeviceId, DeviceId>> example(classes);
   for (DeviceId a = 0; a < devices; ++a)

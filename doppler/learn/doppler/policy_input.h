@@ -5,41 +5,41 @@
 #include <string_view>
 #include <vector>
 
-#include "doppler/problem.h"
+#include "doppler/learn/policy.h"
 
 namespace doppler {
 
 // What a policy is told about every op before an episode begins. Times are relative to the graph's own means or to
 // PolicyInput::horizon(), so that a policy does not depend on units, and no column depends on the number of ops.
 inline constexpr auto kNodeFeatures = std::to_array<std::string_view>({
-    "log_compute",
-    "compute",  // mean time over the mean of all ops
-    "log_communication",
-    "communication",                 // mean transfer time of the outputs, over the mean of all ops
-    "log_communication_to_compute",  // of this op
-    "b_level",
-    "t_level",  // without transfers, over the horizon
-    "log_b_level_moved",
-    "log_t_level_moved",  // with a transfer on every edge, over the horizon
-    "log_inputs",
-    "log_consumers",  // numbers of edges
-    "depth",
-    "position",  // 0 … 1; in edges from a source, in the topological order
-    "source",
-    "sink",                                // flags
-    "devices",                             // eighths
-    "parallelism",                         // work per device over the horizon, the same for all ops
-    "log_graph_communication_to_compute",  // the same for all ops
-    "time_spread",                         // log of slowest over fastest device for this op
-    "allowed_devices",                     // share
-    "memory",
-    "memory_pressure",  // footprint over mean capacity; all footprints over all capacity
+    "log_compute",                         // The log of the next.
+    "compute",                             // The op's mean time, over the mean of all ops.
+    "log_communication",                   // The log of the next.
+    "communication",                       // The mean transfer time of its outputs, over the mean of all ops.
+    "log_communication_to_compute",        // The log of the op's transfer time over its mean time.
+    "b_level",                             // The longest path to an exit without transfers, over the horizon.
+    "t_level",                             // The longest path from an entry without transfers, over the horizon.
+    "log_b_level_moved",                   // The log of the first with a transfer on every edge, over the horizon.
+    "log_t_level_moved",                   // The log of the second with a transfer on every edge, over the horizon.
+    "log_inputs",                          // The log of the number of edges in.
+    "log_consumers",                       // The log of the number of edges out.
+    "depth",                               // The number of edges from a source, over the largest.
+    "position",                            // The place in the topological order, from 0 to 1.
+    "source",                              // 1 if it reads nothing.
+    "sink",                                // 1 if nobody reads it.
+    "devices",                             // The number of devices, in eighths.
+    "parallelism",                         // The work per device over the horizon, which is the same for all ops.
+    "log_graph_communication_to_compute",  // The log of the graph's ratio, which is the same for all ops.
+    "time_spread",                         // The log of its time on the slowest device over that on the fastest.
+    "allowed_devices",                     // The share of the devices that may run it.
+    "memory",                              // Its footprint over the mean capacity.
+    "memory_pressure",                     // All footprints over all capacity.
 });
 inline constexpr std::size_t kNodeFeatureCount = kNodeFeatures.size();
 
 // A problem as the policies see it: features per op, flat adjacency, and the scales of the features that change during
-// an episode (episode_state.h). Made once per problem.
-class PolicyInput {
+// an episode (episode_state.h).
+class PolicyInput final : public EncodedProblem {
  public:
   explicit PolicyInput(const Problem& problem);
 
@@ -56,16 +56,16 @@ class PolicyInput {
   std::span<const Edge> producers(OpId op) const { return slice(producers_, producer_begin_, op); }
   std::span<const Edge> consumers(OpId op) const { return slice(consumers_, consumer_begin_, op); }
 
-  // op_count() × kNodeFeatureCount
+  // Row by row, op_count() × kNodeFeatureCount.
   std::span<const float> node_features() const { return node_features_; }
 
-  // About what a good placement takes: the larger of the critical path by mean times and the work spread over all
-  // devices. Not a bound where devices differ.
+  // What a good placement takes, about: the larger of the critical path by mean times and the work spread over all
+  // devices. It is no bound where devices differ.
   Seconds horizon() const { return horizon_; }
   Seconds mean_compute() const { return mean_compute_; }
-  Seconds b_level(OpId op) const { return b_level_[op]; }              // without transfers
-  Seconds b_level_moved(OpId op) const { return b_level_moved_[op]; }  // with a transfer on every edge
-  // The weights of the other inputs of the op's consumers.
+  Seconds b_level(OpId op) const { return b_level_[op]; }              // Without transfers.
+  Seconds b_level_moved(OpId op) const { return b_level_moved_[op]; }  // With a transfer on every edge.
+  // The sum of the weights of the other inputs of the op's consumers.
   float coparents(OpId op) const { return coparents_[op]; }
 
   // How near two devices are: 1 for a device and itself, 0 for the slowest link, by the time of a mean tensor.

@@ -9,8 +9,8 @@
 namespace doppler {
 namespace {
 
-constexpr double kSmallestGradient = 1e-9;  // of a logit; smaller ones are skipped
-constexpr double kLongestRace = 1e8;        // in mean times of the op that joins: leaves it half of a double's digits
+constexpr double kSmallestGradient = 1e-9;  // Logits with a smaller gradient are skipped.
+constexpr double kLongestRace = 1e8;  // In mean times of the op that joins: it has half of a double's digits left.
 
 template <typename Real>
 Real leaky(Real value) {
@@ -86,7 +86,7 @@ void Rollout<Real>::enter_race(OpId op) {
   if (race_ == Race::none) return;
   double time = -static_cast<double>(embedding_->score[op]);
   if (race_ == Race::drawn) {
-    if (now_ * weight_[op] > kLongestRace) {  // the time that it draws would be lost in the digits of now
+    if (now_ * weight_[op] > kLongestRace) {  // The time that it draws would be lost in the digits of now.
       for (Racer& racer : ready_) racer.time -= now_;
       now_ = 0;
     }
@@ -384,7 +384,7 @@ void Rollout<Real>::backward_devices(std::size_t step, const Real* head, const L
     const double logit = weights.plc * (p - static_cast<double>(target_[row])) +
                          weights.entropy * p * (static_cast<double>(log_probabilities_[row]) + entropy);
     Real* activation = activation_.data() + row * width;
-    if (std::abs(logit) < kSmallestGradient) {  // as where the op could not go
+    if (std::abs(logit) < kSmallestGradient) {  // The same holds where the op could not go.
       std::fill_n(activation, width, Real{0});
       continue;
     }
@@ -406,7 +406,7 @@ void Rollout<Real>::backward_devices(std::size_t step, const Real* head, const L
   }
 }
 
-// Of D, for all steps together; activation_ holds the gradients of its result.
+// The backward pass of D, for all steps together; activation_ holds the gradients of its result.
 template <typename Real>
 void Rollout<Real>::backward_device_terms(const Real* head, Real* head_gradient) {
   const std::size_t width = shape_.width, rows = ops_ * devices_, hidden = shape_.hidden;

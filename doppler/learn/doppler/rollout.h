@@ -5,21 +5,9 @@
 
 #include "doppler/learn/doppler/network.h"
 #include "doppler/learn/nn/precise_sum.h"
+#include "doppler/learn/policy.h"
 
 namespace doppler {
-
-// Who decides in a rollout, and what the policy should have decided.
-enum class Deciding : std::uint8_t {
-  sampled,  // the policy, by lot; the target is what was drawn
-  greedy,   // the policy, most probable first; the target is what was taken
-};
-
-// A rule that labels states: the ops it would take next, the devices it would put an op on. Sets, because it may be
-// indifferent: the loss is then −log Σ p over the set.
-enum class TeacherRule : std::uint8_t {
-  critical_path,  // largest b-level with transfers; earliest start
-  heft,           // the same; earliest finish
-};
 
 // How much each part of the loss of one episode counts:
 //   sel · Σ_steps −log p(target op) + plc · Σ_steps −log p(target device) − entropy · Σ_steps (H_sel + H_plc)
@@ -27,8 +15,9 @@ struct LossWeights {
   double sel = 0, plc = 0, entropy = 0;
 };
 
-// One episode at a time: n steps, at each of which SEL takes a ready op and PLC a device for it. Keeps what the
-// backward pass needs if asked to. Allocates only in bind(), and there only if the problem is larger than any before.
+// One episode at a time: n steps, at each of which SEL takes a ready op and PLC a device for it. It keeps what the
+// backward pass needs if it is asked to, and allocates only in bind(), and there only if the problem is larger than any
+// before.
 //
 // SEL's logits do not change during an episode, so drawing from the softmax over the ready set is an exponential race:
 // when an op becomes ready at time t it draws t + Exp(1) / exp(logit), and the smallest goes first (times are
@@ -40,15 +29,16 @@ class Rollout {
   Rollout(DeviceFeatureSet set, const HeadShape& shape, bool keeps_activations);
   virtual ~Rollout() = default;
 
-  // The problem of the next episodes; it must outlive them.
+  // Says of what problem the next episodes are; it must outlive them.
   void bind(const PolicyInput& input);
 
-  // The network's embedding and head must stay as they are until after backward().
+  // Decides by itself; the targets are what was decided. The network's embedding and head must stay as they are until
+  // after backward().
   virtual void act(const Embedding<Real>& embedding, const Real* head, Deciding deciding, Rng& rng);
-  // Takes the given decisions; they are the target. `order` must be topological, `devices` may be anything.
+  // Takes the given decisions, which are the targets. `order` must be topological, `device_of_op` may be anything.
   virtual void follow(const Embedding<Real>& embedding, const Real* head, std::span<const OpId> order,
                       std::span<const DeviceId> device_of_op);
-  // Acts by lot, but the target is what the teacher would have done in the states met.
+  // Decides by lot, but the targets are what the teacher would have done in the states met.
   virtual void imitate(const Embedding<Real>& embedding, const Real* head, TeacherRule teacher, Rng& rng);
 
   std::span<const OpId> order() const { return order_; }
@@ -58,13 +48,13 @@ class Rollout {
   // uses up the activations.
   virtual void backward(const Real* head, const LossWeights& weights, Embedding<Real>& gradient, Real* head_gradient);
 
-  // Of the last episode, per step.
+  // The mean entropy of a step of the last episode.
   double entropy() const { return (sel_entropy_ + plc_entropy_) / static_cast<double>(order_.size()); }
-  // Of the targets, summed over steps; of a set of them, log Σ p.
+  // The log-probability of the targets, summed over the steps; of a set of them it is log Σ p.
   double log_probability() const { return log_probability_; }
-  // What the policy thought of a device at a step; 0: the op could not go there. Only if activations are kept.
+  // What the policy thought of a device at a step, 0 where the op could not go. Only if activations are kept.
   Real probability(std::size_t step, DeviceId device) const { return probability_[step * devices_ + device]; }
-  // imitate(): the share of steps in which the policy's first choice was one of the teacher's.
+  // After imitate(): the share of steps in which the policy's first choice was one of the teacher's.
   double sel_agreement() const { return sel_agreement_; }
   double plc_agreement() const { return plc_agreement_; }
 
@@ -72,7 +62,7 @@ class Rollout {
   struct Racer {
     double time;
     OpId op;
-    bool operator<(const Racer& other) const {  // for a heap with the smallest on top
+    bool operator<(const Racer& other) const {  // A heap has the smallest on top then.
       return time != other.time ? time > other.time : op > other.op;
     }
   };
@@ -106,16 +96,16 @@ class Rollout {
   enum class Race : std::uint8_t { drawn, by_score, none } race_ = Race::none;
   Rng* rng_ = nullptr;
   double now_ = 0;
-  std::vector<Racer> ready_;                                // a heap
-  std::vector<double> weight_;                              // exp(score)
-  PreciseSum z_, z_score_;                                  // Σ weight, Σ weight · score over the ready set
-  std::vector<PreciseSum> sum_inverse_z_, sum_mean_score_;  // running sums of 1/Z, mean score / Z, before each step
-  std::vector<std::uint32_t> joined_, left_;                // the first step in the ready set, and the one that took it
-  std::vector<double> sel_target_;                          // per op: how often it was the target
+  std::vector<Racer> ready_;                                // A heap.
+  std::vector<double> weight_;                              // exp(score).
+  PreciseSum z_, z_score_;                                  // Σ weight, Σ weight · score over the ready set.
+  std::vector<PreciseSum> sum_inverse_z_, sum_mean_score_;  // Sums of 1/Z and of mean score / Z before each step.
+  std::vector<std::uint32_t> joined_, left_;  // The first step in the ready set, and the one that took it out.
+  std::vector<double> sel_target_;            // Per op: how often it was the target.
 
   // PLC.
-  std::vector<Real> device_sum_;  // device × width: the scaled sums of `placed`
-  std::vector<Real> input_sum_;   // device × width: for the op at hand, the sums, then means, of `producer`
+  std::vector<Real> device_sum_;  // Device × width: the scaled sums of `placed`.
+  std::vector<Real> input_sum_;   // Device × width: for the op at hand, the sums of `producer`.
   std::vector<std::uint32_t> input_count_;
   std::vector<double> logit_;
   std::vector<Real> activation_now_, hidden_now_;
@@ -124,13 +114,13 @@ class Rollout {
   std::vector<OpId> order_;
   std::size_t step_ = 0;
   double sel_entropy_ = 0, plc_entropy_ = 0, log_probability_ = 0, sel_agreement_ = 0, plc_agreement_ = 0;
-  std::vector<Real> probability_, log_probabilities_, target_;  // step × device; 0 where an op may not go
-  std::vector<float> features_;                                 // step × device × feature
-  std::vector<Real> activation_, hidden_;                       // step × device × width, or × hidden; after φ
-  std::vector<char> decided_;                                   // step: there was a choice
+  std::vector<Real> probability_, log_probabilities_, target_;  // Step × device; 0 where an op may not go.
+  std::vector<float> features_;                                 // Step × device × feature.
+  std::vector<Real> activation_, hidden_;                       // Step × device × width, or × hidden; after φ.
+  std::vector<char> decided_;                                   // Per step: there was a choice.
 
   // The backward pass.
-  std::vector<Real> later_;  // device × width: the gradients of later steps
+  std::vector<Real> later_;  // Device × width: the gradients of later steps.
   std::vector<Real> hidden_gradient_, scratch_;
 };
 

@@ -102,7 +102,7 @@ void StepRollout<Real>::backward(const Real* head, const LossWeights& weights, E
   this->backward_device_terms(head, head_gradient);
 }
 
-// Of −log p(target) and the entropy of one step's softmax.
+// The gradient of −log p(target) and of the entropy of one step's softmax.
 template <typename Real>
 void StepRollout<Real>::backward_scores(std::size_t step, const LossWeights& weights) {
   const PolicyInput& input = this->state_.input();

@@ -8,7 +8,8 @@ namespace doppler {
 
 // An episode in which messages are passed before every step: the network sees which ops are placed, when they end and
 // which are ready, and both heads use the fresh embedding; what earlier embeddings said is forgotten. Same loss as
-// Rollout. For the comparison with one embedding per episode: n times its work, and the backward pass embeds again.
+// Rollout. It is there to be compared with one embedding per episode: it does n times the work, and its backward pass
+// embeds again.
 template <typename Real>
 class StepRollout final : public Rollout<Real> {
  public:
@@ -37,7 +38,7 @@ class StepRollout final : public Rollout<Real> {
   Embedding<Real> now_embedded_, now_gradient_;
 };
 
-// The kind of rollout that the network needs.
+// Makes the kind of rollout that the network needs.
 template <typename Real>
 std::unique_ptr<Rollout<Real>> make_rollout(Network<Real>& network, bool keeps_activations);
 

@@ -15,7 +15,7 @@ class Adam {
   // Moves the parameters against the gradients and clears those. Returns the norm before clipping.
   double step(std::span<float> parameters, std::span<float> gradients, double rate, double largest_norm);
 
-  // What a checkpoint keeps.
+  // These are what a checkpoint keeps.
   std::span<float> mean() { return mean_; }
   std::span<float> square() { return square_; }
   std::span<const float> mean() const { return mean_; }

@@ -5,12 +5,16 @@
 #include <cstring>
 #include <vector>
 
-#include "doppler/learn/doppler/network.h"
+namespace doppler {
+
+inline constexpr std::size_t kBlock = 32;  // The widths of layers are multiples of it.
+
+}  // namespace doppler
 
 namespace doppler::dense {
 
-// kBlock numbers in vector registers: eight of the four-lane registers that every x86-64 and most other processors have.
-// Spelt out, because g++ 12 leaves arrays in memory.
+// kBlock numbers in vector registers: eight of the four-lane registers that every x86-64 and most other processors
+// have. Spelt out, because g++ 12 leaves arrays in memory.
 template <typename Real>
 class Block {
   typedef Real Lanes __attribute__((vector_size(4 * sizeof(Real)), may_alias, aligned(sizeof(Real))));
@@ -41,7 +45,7 @@ class Block {
     const Lanes factor = {scale, scale, scale, scale};
     combine(*this, [factor](Lanes& to, const Lanes&) { to *= factor; });
   }
-  // Multiplied by `slope` where `sign` is not positive.
+  // Multiplies by `slope` where `sign` is not positive.
   [[gnu::always_inline]] void leak_where(const Block& sign, Real slope) {
     const Lanes factor = {slope, slope, slope, slope}, zero = {};
     combine(sign, [=](Lanes& to, const Lanes& from) { to = from > zero ? to : factor * to; });
@@ -102,8 +106,8 @@ void outer_add(const Input* x, const Real* g, Real* w, std::size_t rows, std::si
       }
 }
 
-// x[rows × inner] += g[rows × columns] · wᵀ, for w[inner × columns]; inner is a multiple of kBlock. Through a transposed
-// copy, because dot products would leave the vector registers at every element.
+// x[rows × inner] += g[rows × columns] · wᵀ, for w[inner × columns]; inner is a multiple of kBlock. Through a
+// transposed copy, because dot products would leave the vector registers at every element.
 template <typename Real>
 void multiply_transposed_add(const Real* g, const Real* w, Real* x, std::size_t rows, std::size_t inner,
                              std::size_t columns, std::vector<Real>& scratch) {

@@ -2,8 +2,8 @@
 
 namespace doppler {
 
-// A sum with twice the digits of a double (Knuth's TwoSum, the errors kept in a second number): weights exp(score) differ
-// by many orders of magnitude, and what remains after the largest has left must still be exact.
+// A sum with twice the digits of a double (Knuth's TwoSum, the errors kept in a second number): weights exp(score)
+// differ by many orders of magnitude, and what remains after the largest has left must still be exact.
 class PreciseSum {
  public:
   void add(double term) {

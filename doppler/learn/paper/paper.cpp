@@ -8,6 +8,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/module.h"
 #include "doppler/graph/levels.h"
+#include "doppler/learn/doppler/doppler_policy.h"
 #include "doppler/learn/paper/paper_torch.h"
 
 namespace doppler {
@@ -15,7 +16,7 @@ namespace {
 
 // The graph.
 
-// Column-wise, to mean 0 and standard deviation 1; a constant column becomes 0.
+// Brings every column to mean 0 and standard deviation 1; a constant column becomes 0.
 void standardise(const std::vector<double>& from, std::size_t columns, std::vector<float>& to) {
   const std::size_t rows = from.size() / columns;
   to.resize(from.size());
@@ -30,7 +31,8 @@ void standardise(const std::vector<double>& from, std::size_t columns, std::vect
   }
 }
 
-// Time of the op, b-level, t-level, transfers of its inputs, transfers to its consumers; and the critical paths.
+// Writes the time of every op, its b-level, t-level, transfers of its inputs and to its consumers, and the critical
+// paths.
 void describe_ops(const PolicyInput& input, PaperGraph& graph) {
   const Costs& costs = input.problem().costs();
   const Levels level = levels(costs.graph(), costs.mean_times(), costs.mean_transfers());
@@ -131,7 +133,7 @@ class PaperNetwork final : public Network<float> {
     for (std::size_t i = 0; i < size; ++i) parameters_.push_back(static_cast<float>(rng.uniform(-bound, bound)));
   }
 
-  // As PyTorch initialises its layers: uniform within 1 / √inputs, also the biases. The bias of the messages is 0.
+  // Layers begin as PyTorch's do: uniform within 1 / √inputs, also the biases. The bias of the messages is 0.
   void add_gnn(Rng& rng) {
     for (std::size_t i = 0; i < kPaperGnn.size(); ++i) {
       const std::size_t inputs[] = {
@@ -142,7 +144,7 @@ class PaperNetwork final : public Network<float> {
     }
   }
 
-  // Orthogonal maps with biases of zero: matrix, bias, matrix, bias, …
+  // Heads begin with orthogonal maps and biases of zero: matrix, bias, matrix, bias, …
   void add_head(std::span<const PaperBlock> blocks, Rng& rng) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       if (i % 2 == 1) {
@@ -169,7 +171,7 @@ class PaperNetwork final : public Network<float> {
     parameters_.insert(parameters_.end(), output.begin(), output.end());
   }
 
-  // Gram and Schmidt on normal vectors: orthonormal rows or columns, whichever are fewer.
+  // Makes rows or columns orthonormal, whichever are fewer, by the method of Gram and Schmidt on normal vectors.
   static std::vector<float> orthogonal(std::size_t rows, std::size_t columns, Rng& rng) {
     const std::size_t count = std::min(rows, columns), length = std::max(rows, columns);
     std::vector<double> vectors(count * length);
@@ -200,6 +202,11 @@ class PaperNetwork final : public Network<float> {
 
 std::unique_ptr<Network<float>> make_paper_network(Rng rng, const std::filesystem::path& directory) {
   return std::make_unique<PaperNetwork>(rng, directory);
+}
+
+std::unique_ptr<Policy> make_paper_policy(const std::string& architecture, Rng rng) {
+  if (architecture != "paper") return nullptr;
+  return std::make_unique<DopplerPolicy>(make_paper_network(rng, library_directory()));
 }
 
 }  // namespace doppler

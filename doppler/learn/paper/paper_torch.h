@@ -12,52 +12,52 @@ namespace doppler {
 
 inline constexpr std::size_t kPaperWidth = 128, kPaperHead = 64, kPaperRounds = 6;
 inline constexpr std::size_t kPaperNodeFeatures = 5;
-inline constexpr std::size_t kPaperEdgeFeatures = 2;  // cost of the tensor, direction
+inline constexpr std::size_t kPaperEdgeFeatures = 2;  // The cost of the tensor, and the direction.
 
 // A matrix of parameters, row-major, inputs × outputs.
 struct PaperBlock {
   std::size_t rows, columns;
   std::size_t size() const { return rows * columns; }
 };
-// In the order in which they lie: for each of SEL and PLC its GNN, then its head; last the device head (HeadShape).
+// The blocks lie in this order: for each of SEL and PLC its GNN, then its head; last the device head (HeadShape).
 inline constexpr auto kPaperGnn = std::to_array<PaperBlock>({
     {kPaperNodeFeatures, kPaperWidth},
-    {1, kPaperWidth},  // in
+    {1, kPaperWidth},  // The first map.
     {kPaperEdgeFeatures, kPaperWidth},
-    {1, kPaperWidth},  // edge network, first layer
+    {1, kPaperWidth},  // The edge network's first layer.
     {kPaperWidth, kPaperWidth* kPaperWidth},
-    {1, kPaperWidth* kPaperWidth},  // second layer
-    {1, kPaperWidth},               // added to the messages
+    {1, kPaperWidth* kPaperWidth},  // Its second layer.
+    {1, kPaperWidth},               // What is added to the messages.
     {kPaperWidth, 3 * kPaperWidth},
     {kPaperWidth, 3 * kPaperWidth},
     {1, 3 * kPaperWidth},
-    {1, 3 * kPaperWidth},  // GRU: of the input, of the state; reset, update, new
+    {1, 3 * kPaperWidth},  // The GRU, for the input and for the state: reset, update, new.
 });
 inline constexpr auto kPaperSel = std::to_array<PaperBlock>({
     {kPaperNodeFeatures, kPaperWidth},
-    {1, kPaperWidth},  // z
+    {1, kPaperWidth},  // The map to z.
     {4 * kPaperWidth, kPaperHead},
-    {1, kPaperHead},  // of z, H, path to the exit, path to the entry
+    {1, kPaperHead},  // The map of z, H, the path to the exit and the path to the entry.
     {1, kPaperHead},
-    {1, 1},  // score
+    {1, 1},  // The score.
 });
 inline constexpr auto kPaperPlc = std::to_array<PaperBlock>({
     {kPaperNodeFeatures, kPaperWidth},
-    {1, kPaperWidth},  // z
+    {1, kPaperWidth},  // The map to z.
     {3 * kPaperWidth, kPaperHead},
-    {1, kPaperHead},  // of z, H, sum of H on the device; the device features' share is in the device head
+    {1, kPaperHead},  // The map of z, H, and the sum of H on the device; that of its features is in the device head.
 });
 
 // A graph as the network sees it.
 struct PaperGraph {
   std::size_t ops = 0;
-  std::vector<float> features;  // op × kPaperNodeFeatures
-  // Tensors that are read by anyone, in ascending order of their value.
+  std::vector<float> features;  // Op × kPaperNodeFeatures.
+  // The tensors that are read by anyone, in ascending order of their value.
   std::vector<float> value;
   std::vector<std::int64_t> producer;
   std::vector<std::int64_t> edge_tensor, edge_consumer;
-  // The next op on the longest path to an exit, and from an entry; -1: none.
-  std::vector<std::int64_t> order;  // topological
+  std::vector<std::int64_t> order;  // A topological order.
+  // The next op on the longest path to an exit, and from an entry; -1 if there is none.
   std::vector<std::int64_t> to_exit, to_entry;
 };
 

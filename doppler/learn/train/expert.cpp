@@ -5,16 +5,21 @@
 namespace doppler {
 namespace {
 
-// The device of the neighbour with which the unit exchanges most; its own if that is there.
-DeviceId heaviest_neighbour(const PolicyInput& input, const Placement& placement, OpId op) {
+// Returns the device of the neighbour with which the op exchanges most, or its own if it has no neighbours. Times that
+// are equal in single precision count as equal, and the first of equals is taken.
+DeviceId heaviest_neighbour(const Problem& problem, const Placement& placement, OpId op) {
+  const Graph& graph = problem.graph();
   DeviceId device = placement.device_of_op[op];
   float heaviest = -1;
-  for (const auto edges : {input.producers(op), input.consumers(op)})
-    for (const PolicyInput::Edge& edge : edges)
-      if (edge.weight > heaviest) {
-        heaviest = edge.weight;
-        device = placement.device_of_op[edge.op];
-      }
+  const auto consider = [&](TensorId tensor, OpId neighbour) {
+    const auto weight = static_cast<float>(problem.costs().mean_transfer(tensor));
+    if (weight <= heaviest) return;
+    heaviest = weight;
+    device = placement.device_of_op[neighbour];
+  };
+  for (const TensorId tensor : graph.inputs(op)) consider(tensor, graph.producer(tensor));
+  for (const TensorId tensor : graph.outputs(op))
+    for (const OpId consumer : graph.consumers(tensor)) consider(tensor, consumer);
   return device;
 }
 
@@ -26,7 +31,7 @@ Seconds tidy(Task& task, Placement& placement, Objective& objective) {
   if (problem.memory_limited() || problem.has_groups()) return makespan;
   for (const OpId op : problem.graph().topological_order()) {
     const DeviceId before = placement.device_of_op[op];
-    const DeviceId device = heaviest_neighbour(task.input(), placement, op);
+    const DeviceId device = heaviest_neighbour(problem, placement, op);
     if (device == before || !problem.allows(op, device)) continue;
     placement.device_of_op[op] = device;
     const Seconds after = objective.value(placement);

@@ -12,10 +12,11 @@ namespace {
 
 double log_uniform(Rng& rng, double low, double high) { return std::exp(rng.uniform(std::log(low), std::log(high))); }
 
-// As exporters write a network without branches: most ops of a chain also read a parameter, a source that takes no time
-// but has to be where its reader is; some read an op a little earlier too. There is nothing to gain by a second device.
+// A network without branches as exporters write it: most ops of a chain also read a parameter, a source that takes no
+// time but has to be where its reader is; some read an op a little earlier too. There is nothing to gain by a second
+// device.
 Graph chain_with_parameters(OpId ops, const GeneratedCosts& costs, Rng rng) {
-  constexpr double kParameters = 0.6, kSkips = 0.15;  // per op of the chain
+  constexpr double kParameters = 0.6, kSkips = 0.15;  // Per op of the chain.
   constexpr std::uint32_t kLongestSkip = 8;
   const auto draw = [&] { return std::exp(costs.spread * rng.normal() - costs.spread * costs.spread / 2); };
   std::vector<OpId> chain;
@@ -50,7 +51,7 @@ Graph chain_with_parameters(OpId ops, const GeneratedCosts& costs, Rng rng) {
     OpSpec spec;
     spec.flops = flops[op];
     builder.add_op(std::move(spec));
-    builder.add_tensor(op, static_cast<Bytes>(scale * bytes[op]));  // tensor id = op id
+    builder.add_tensor(op, static_cast<Bytes>(scale * bytes[op]));  // The tensor has the id of its op.
   }
   for (const auto& [src, dst] : edges) builder.add_consumer(src, dst);
   return std::move(builder).build();
@@ -85,7 +86,7 @@ Graph random_graph(const GeneratedTaskOptions& options, Rng& rng) {
   }
 }
 
-// Equal devices with equal links, or devices of up to four speeds in two islands with slower links between them.
+// Makes equal devices with equal links, or devices of up to four speeds in two islands with slower links between them.
 Machine random_machine(const GeneratedTaskOptions& options, Rng& rng) {
   const auto count = static_cast<DeviceId>(log_uniform(rng, options.fewest_devices, options.most_devices + 1));
   const GeneratedCosts reference;

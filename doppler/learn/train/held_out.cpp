@@ -33,12 +33,12 @@ HeldOut::HeldOut(std::vector<std::unique_ptr<Task>> tasks) : tasks_(std::move(ta
   }
 }
 
-double HeldOut::score(Network<float>& network) const {
+double HeldOut::score(Policy& policy) const {
   double sum = 0;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     Objective& objective = tasks_[i]->objective();
     const Seconds value =
-        objective.value(zero_shot(network, objective.problem(), objective, kHeldOutSamples, without_limit()).placement);
+        objective.value(zero_shot(policy, objective.problem(), objective, kHeldOutSamples, without_limit()).placement);
     if (reference_[i] > 0 && value > 0) sum += std::log(value / reference_[i]);
   }
   return tasks_.empty() ? 1 : std::exp(sum / static_cast<double>(tasks_.size()));

@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "doppler/learn/doppler/network.h"
 #include "doppler/learn/train/task.h"
 
 namespace doppler {
@@ -15,13 +14,13 @@ class HeldOut {
   explicit HeldOut(std::vector<std::unique_ptr<Task>> tasks);
 
   bool empty() const { return tasks_.empty(); }
-  // The geometric mean, over the tasks, of the network's zero-shot makespan over that of the best cheap heuristic.
-  // Below 1: better than they are.
-  double score(Network<float>& network) const;
+  // The geometric mean, over the tasks, of the policy's zero-shot makespan over that of the best quick heuristic. Below
+  // 1 it is better than they are.
+  double score(Policy& policy) const;
 
  private:
   std::vector<std::unique_ptr<Task>> tasks_;
-  std::vector<Seconds> reference_;
+  std::vector<Seconds> reference_;  // Per task: the makespan of the best quick heuristic.
 };
 
 }  // namespace doppler

@@ -1,60 +1,64 @@
 #pragma once
 
-#include <memory>
+#include <string_view>
 #include <vector>
 
-#include "doppler/learn/doppler/step_rollout.h"
 #include "doppler/learn/nn/adam.h"
+#include "doppler/learn/policy.h"
 #include "doppler/learn/train/task.h"
 
 namespace doppler {
 
 struct LearnerOptions {
-  std::size_t batch = 16;                       // rollouts per update
-  double largest_advantage = 3;                 // in standard deviations
-  double largest_gradient = 0.5;                // norm
-  double self_imitation = 0.1;                  // weight of one elite per update against the batch
-  std::vector<std::string_view> blind_to = {};  // device features that the policy is not shown, for ablations
-  bool train_sel = true, train_plc = true;      // off: that policy stays as it is, for ablations
+  std::size_t batch = 16;         // Episodes per update.
+  double largest_advantage = 3;   // In standard deviations.
+  double largest_gradient = 0.5;  // The norm that a gradient is clipped to.
+  double self_imitation = 0.1;    // The weight of one elite per update against the batch.
+};
+
+// How often a part of the policy agreed with its teacher.
+struct Agreement {
+  std::string_view part;
+  double share = 0;
 };
 
 struct UpdateReport {
-  Seconds mean = 0, best = 0;                   // of the batch; imitation: 0
-  double entropy = 0;                           // per step
-  double sel_agreement = 0, plc_agreement = 0;  // imitation: with the teacher
-  double log_probability = 0;                   // imitation: of what the teacher does, per step
+  Seconds mean = 0, best = 0;        // The makespans of the batch; 0 if it was imitation.
+  double entropy = 0;                // The mean over the decisions of a part.
+  std::vector<Agreement> agreement;  // Imitation of a rule: one for every part of the policy; otherwise empty.
+  double log_probability = 0;        // Imitation: of what the teacher does, per op.
   double gradient_norm = 0;
 };
 
-// The update rules, each one graph and one optimiser step. One embedding serves the whole batch.
+// The update rules, each on one problem and with one step of the optimiser. The policy looks at the problem once for
+// the whole batch.
 class Learner {
  public:
-  Learner(Network<float>& network, const LearnerOptions& options);
+  // `policy` must outlive it.
+  Learner(Policy& policy, const LearnerOptions& options);
 
-  // Stage I: imitation of a rule on the states that the learner itself visits (DAgger).
-  UpdateReport imitate(const Task& task, TeacherRule teacher, double rate, Rng rng);
+  // Stage I: imitation of a rule on the states that the learner itself visits (DAgger). The policy knows the rule.
+  UpdateReport imitate(Task& task, TeacherRule teacher, double rate, Rng rng);
   // Stage I with a placement as the teacher: the task's best.
-  UpdateReport follow_best(const Task& task, double rate);
+  UpdateReport follow_best(Task& task, double rate);
   // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 
-  // Of the last reinforce().
+  // Returns the best placement of the last reinforce().
   Placement best_of_batch() const;
 
   Adam& optimiser() { return adam_; }
   const Adam& optimiser() const { return adam_; }
 
  private:
-  void blind(std::span<float> numbers) const;
-  void prepare(const Task& task);
-  void follow(const Task& task, const Elite& elite, double weight);
+  void follow(const Elite& elite, double weight);
   double finish(double rate);
 
-  Network<float>& network_;
+  Policy& policy_;
   LearnerOptions options_;
   Adam adam_;
-  Embedding<float> embedding_, gradient_;
-  std::vector<std::unique_ptr<Rollout<float>>> rollouts_;  // the batch, and one for imitation
+  std::vector<Episode> batch_;
+  Episode imitation_;
   std::vector<Seconds> makespans_;
 };
 

@@ -7,9 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
-#include "doppler/base/module.h"
-#include "doppler/learn/doppler/gnn.h"
-#include "doppler/learn/paper/paper.h"
+#include "doppler/learn/policy_table.h"
 
 namespace doppler {
 namespace {
@@ -27,15 +25,6 @@ std::uint64_t checksum(std::string_view bytes) {
   return hash;
 }
 
-std::vector<std::string> feature_names() {
-  std::vector<std::string> names;
-  names.reserve(kNodeFeatures.size() + kDeviceFeatures.size() + kPaperDeviceFeatures.size());
-  for (const std::string_view name : kNodeFeatures) names.emplace_back("node " + std::string(name));
-  for (const std::string_view name : kDeviceFeatures) names.emplace_back("device " + std::string(name));
-  for (const std::string_view name : kPaperDeviceFeatures) names.emplace_back("paper " + std::string(name));
-  return names;
-}
-
 void append(std::string& bytes, const std::vector<float>& values) {
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
@@ -49,8 +38,8 @@ std::string_view take_line(const std::string& where, std::string_view& bytes) {
   return line;
 }
 
-void check_features(const std::string& where, const std::vector<std::string>& found) {
-  const std::vector<std::string> required = feature_names();
+void check_features(const std::string& where, const std::vector<std::string>& found,
+                    const std::vector<std::string>& required) {
   for (std::size_t i = 0; i < std::max(found.size(), required.size()); ++i) {
     const std::string is = i < found.size() ? found[i] : "none", want = i < required.size() ? required[i] : "none";
     if (is != want)
@@ -75,35 +64,17 @@ std::vector<float> take_floats(const std::string& where, std::string_view& bytes
 
 }  // namespace
 
-std::unique_ptr<Network<float>> make_network(std::string_view architecture, Rng rng) {
-  if (architecture == "paper") return make_paper_network(rng, library_directory());
-  GnnShape shape;
-  std::size_t& width = shape.width;
-  char messages[16] = "";
-  const std::string text(architecture);
-  if (std::sscanf(text.c_str(), "gnn width %zu layers %zu messages %15s", &width, &shape.layers, messages) == 3) {
-    shape.per_step = std::string_view(messages) == "step";
-    const bool sane = width > 0 && width <= 512 && width % kBlock == 0 && shape.layers <= 16;
-    if (sane) {
-      auto network = std::make_unique<Gnn<float>>(shape, rng);
-      if (network->architecture() == text) return network;
-    }
-  }
-  throw InputError(
-      fmt::format("architecture: found '{}'; required 'paper' or 'gnn width W layers L messages episode|step', W a "
-                  "multiple of {} up to 512, L up to 16",
-                  text, kBlock));
-}
-
 std::string policy_to_bytes(const PolicyFile& file) {
   std::string numbers;
   append(numbers, file.parameters);
   append(numbers, file.adam_mean);
   append(numbers, file.adam_square);
+  const Architecture& architecture = architecture_of("policy", file.architecture);
   nlohmann::ordered_json header;
+  header["policy"] = architecture.policy;
   header["architecture"] = file.architecture;
   header["made_by"] = file.made_by;
-  header["features"] = feature_names();
+  header["features"] = architecture.features();
   header["parameters"] = file.parameters.size();
   header["optimiser"] = file.adam_mean.size();
   header["training_bytes"] = file.training.size();
@@ -122,7 +93,12 @@ PolicyFile parse_policy(const std::string& where, std::string_view bytes) {
     const auto header = nlohmann::json::parse(take_line(where, bytes));
     file.architecture = header.at("architecture").get<std::string>();
     file.made_by = header.at("made_by").get<std::string>();
-    check_features(where, header.at("features").get<std::vector<std::string>>());
+    const Architecture& architecture = architecture_of(where, file.architecture);
+    // Files of the first version of doppler do not name their policy.
+    if (const auto policy = header.value("policy", std::string(architecture.policy)); policy != architecture.policy)
+      throw InputError(fmt::format("{}: policy '{}' with architecture '{}'; required policy '{}'", where, policy,
+                                   file.architecture, architecture.policy));
+    check_features(where, header.at("features").get<std::vector<std::string>>(), architecture.features());
     const auto parameters = header.at("parameters").get<std::size_t>();
     const auto optimiser = header.at("optimiser").get<std::size_t>();
     const auto training = header.at("training_bytes").get<std::size_t>();
@@ -142,13 +118,20 @@ PolicyFile parse_policy(const std::string& where, std::string_view bytes) {
   return file;
 }
 
-std::unique_ptr<Network<float>> network_from(const std::string& where, const PolicyFile& file) {
-  auto network = make_network(file.architecture, Rng(0));
-  if (network->parameters().size() != file.parameters.size())
+PolicyFile file_of(const Policy& policy) {
+  PolicyFile file;
+  file.architecture = policy.architecture();
+  file.parameters.assign(policy.parameters().begin(), policy.parameters().end());
+  return file;
+}
+
+std::unique_ptr<Policy> policy_from(const std::string& where, const PolicyFile& file) {
+  auto policy = make_policy(file.architecture, Rng(0));
+  if (policy->parameters().size() != file.parameters.size())
     throw InputError(fmt::format("{}: {} parameters; required {} for '{}'", where, file.parameters.size(),
-                                 network->parameters().size(), file.architecture));
-  std::copy(file.parameters.begin(), file.parameters.end(), network->parameters().begin());
-  return network;
+                                 policy->parameters().size(), file.architecture));
+  std::copy(file.parameters.begin(), file.parameters.end(), policy->parameters().begin());
+  return policy;
 }
 
 }  // namespace doppler

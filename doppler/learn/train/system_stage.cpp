@@ -12,12 +12,12 @@
 namespace doppler {
 namespace {
 
-constexpr std::size_t kFinalists = 3;         // beside the placement of stage II
-constexpr double kFinalShare = 0.2;           // of the runs
-constexpr double kSignificance = 0.05;        // of the final
-constexpr std::uint64_t kRunsPerStep = 4;     // a policy that has settled needs no runs, and must end nevertheless
-constexpr std::uint32_t kPolicySamples = 16;  // of the policy, where it is asked as a whole
-constexpr std::uint64_t kSearchEvaluations = 20'000;  // in the corrected simulator, per update
+constexpr std::size_t kFinalists = 3;         // They meet the placement of stage II in the final.
+constexpr double kFinalShare = 0.2;           // The final's share of the runs.
+constexpr double kSignificance = 0.05;        // The final's largest p-value, before it is divided by the rivals.
+constexpr std::uint64_t kRunsPerStep = 4;     // A policy that has settled needs no runs, and must end nevertheless.
+constexpr std::uint32_t kPolicySamples = 16;  // Samples of the policy, where it is asked as a whole.
+constexpr std::uint64_t kSearchEvaluations = 20'000;  // Evaluations by the corrected simulator, per update.
 
 LearnerOptions learner_of(const SystemStageOptions& options) {
   LearnerOptions result = options.learner;
@@ -25,7 +25,7 @@ LearnerOptions learner_of(const SystemStageOptions& options) {
   return result;
 }
 
-// Those that find nothing that fits in memory are left out.
+// What the cheap methods find; those that find nothing that fits in memory are left out.
 std::vector<Placement> cheap_placements(Task& task, std::uint64_t seed) {
   MethodOptions options;
   options.budget = Budget::unlimited();
@@ -40,19 +40,19 @@ Placement placement_of(const Elite& elite) { return {elite.device_of_op, ranks_f
 
 }  // namespace
 
-SystemStage::SystemStage(Network<float>& network, Task& simulated, std::shared_ptr<Executor> executor,
+SystemStage::SystemStage(Policy& policy, Task& simulated, std::shared_ptr<Executor> executor,
                          const SystemStageOptions& options)
-    : SystemStage(network, simulated, options,
+    : SystemStage(policy, simulated, options,
                   std::make_unique<MeasuredObjective>(std::move(executor), simulated.problem(), options.measuring)) {}
 
-SystemStage::SystemStage(Network<float>& network, Task& simulated, const SystemStageOptions& options,
+SystemStage::SystemStage(Policy& policy, Task& simulated, const SystemStageOptions& options,
                          std::unique_ptr<MeasuredObjective> objective)
-    : network_(network),
+    : policy_(policy),
       simulated_(simulated),
       options_(options),
       objective_(*objective),
       task_(simulated.name(), std::move(objective)),
-      learner_(network, learner_of(options)) {
+      learner_(policy, learner_of(options)) {
   DOPPLER_CHECK(options.runs >= kFewestRuns, "{} runs", options.runs);
 }
 
@@ -67,7 +67,7 @@ double SystemStage::done() const {
 }
 
 std::uint64_t SystemStage::episodes() const {
-  const std::uint64_t others = (steps_ > 0 ? 1U : 0U) + (finished() ? 1U : 0U);  // the starts, the final
+  const std::uint64_t others = (steps_ > 0 ? 1U : 0U) + (finished() ? 1U : 0U);  // The starts and the final.
   return (steps_ - others) * options_.batch;
 }
 
@@ -77,7 +77,7 @@ UpdateReport SystemStage::step(Rng rng) {
   if (steps_ == 0) {
     measure_starts();
   } else {
-    objective_.set_incumbent(simulated_.best());  // known, but for a process that has just resumed
+    objective_.set_incumbent(simulated_.best());  // A process that has just resumed does not know it yet.
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
     const std::uint64_t needed = (options_.batch + 1) * options_.measuring.repeats;
     if (objective_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
@@ -99,7 +99,8 @@ void SystemStage::measure_starts() {
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
   try {
-    simulated_.evaluate(zero_shot(network_, simulated_.problem(), simulated_.objective(), kPolicySamples, options).placement);
+    simulated_.evaluate(
+        zero_shot(policy_, simulated_.problem(), simulated_.objective(), kPolicySamples, options).placement);
   } catch (const InfeasibleError&) {
     // Whether anything fits is asked next.
   }
@@ -120,7 +121,7 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
   options.budget = Budget::for_evaluations(kSearchEvaluations);
   options.seed = seed;
   const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
-    return zero_shot(network_, problem, objective, kPolicySamples, how);
+    return zero_shot(policy_, problem, objective, kPolicySamples, how);
   };
   const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), task_.best(), advice, options);
   if (found.predicted >= found.before) return;

@@ -14,17 +14,25 @@ namespace doppler {
 Task::Task(std::string name, std::unique_ptr<Objective> objective, Seconds bound)
     : name_(std::move(name)),
       objective_(std::move(objective)),
-      input_(problem()),
       bound_(bound),
       ranked_(problem().rules().read_priorities()) {
   current_.device_of_op.resize(problem().op_count());
-  if (ranked_) current_.priority.resize(problem().op_count());
 }
 
-Seconds Task::evaluate(std::span<const DeviceId> device_of_op, std::span<const OpId> order) {
-  std::copy(device_of_op.begin(), device_of_op.end(), current_.device_of_op.begin());
-  if (ranked_)
-    for (std::uint32_t rank = 0; rank < order.size(); ++rank) current_.priority[order[rank]] = rank;
+const std::shared_ptr<const EncodedProblem>& Task::encoded(const Policy& policy) {
+  if (std::string architecture = policy.architecture(); !encoded_ || encoded_for_ != architecture) {
+    encoded_ = policy.encode(problem());
+    encoded_for_ = std::move(architecture);
+  }
+  return encoded_;
+}
+
+Seconds Task::evaluate(const Episode& episode) {
+  std::copy(episode.device_of_op.begin(), episode.device_of_op.end(), current_.device_of_op.begin());
+  if (ranked_) {
+    current_.priority.resize(episode.order.size());
+    for (std::uint32_t rank = 0; rank < episode.order.size(); ++rank) current_.priority[episode.order[rank]] = rank;
+  }
   return evaluate(current_);
 }
 
@@ -55,7 +63,7 @@ void Task::keep(const Placement& placement, Seconds makespan) {
                                    [](Seconds value, const Elite& other) { return value < other.makespan; });
   if (at == elites_.begin()) {
     best_ = placement;
-    best_.cause_of_op.clear();  // whoever found it: a checkpoint does not keep that
+    best_.cause_of_op.clear();  // A checkpoint does not keep who found it.
   }
   elites_.insert(at, std::move(elite));
   if (elites_.size() > kElites) elites_.pop_back();
@@ -66,13 +74,15 @@ const std::string& Task::fingerprint() {
   const Rules& rules = problem().rules();
   std::uint64_t hash = mix(static_cast<std::uint64_t>(rules.discipline), static_cast<std::uint64_t>(rules.links));
   const auto add = [&](std::uint64_t value) { hash = mix(hash, value); };
+  const Graph& graph = problem().graph();
   const auto add_number = [&](double value) { add(std::bit_cast<std::uint64_t>(value)); };
   add(static_cast<std::uint64_t>(rules.ties) * 2 + (rules.bulk_synchronous ? 1 : 0));
   if (rules.discipline == Discipline::random) add(rules.seed);
   for (OpId op = 0; op < problem().op_count(); ++op) {
     for (DeviceId device = 0; device < problem().device_count(); ++device)
       add_number(problem().allows(op, device) ? problem().costs().op_time(op, device) : Costs::kNever);
-    for (const PolicyInput::Edge& edge : input_.consumers(op)) add(edge.op);
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId consumer : graph.consumers(tensor)) add(consumer);
   }
   for (const Seconds time : problem().costs().mean_transfers()) add_number(time);
   for (const char letter : machine_to_json(problem().machine())) add(static_cast<unsigned char>(letter));

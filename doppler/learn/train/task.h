@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/learn/doppler/policy_input.h"
+#include "doppler/learn/policy.h"
 #include "doppler/objective.h"
 
 namespace doppler {
@@ -25,27 +25,28 @@ class Task {
   const std::string& name() const { return name_; }
   const Problem& problem() const { return objective_->problem(); }
   Objective& objective() { return *objective_; }
-  const PolicyInput& input() const { return input_; }
+  // The problem as the policy sees it; made when a policy first asks, and again if another one does.
+  const std::shared_ptr<const EncodedProblem>& encoded(const Policy& policy);
   Seconds bound() const { return bound_; }
   std::uint64_t evaluations() const { return evaluations_; }
-  // Evaluations that somebody else made for it.
+  // Adds evaluations that somebody else made for it.
   void count(std::uint64_t evaluations) { evaluations_ += evaluations; }
-  // Of graph, costs, machine and rules: equal if what was found before still holds.
+  // A hash of graph, costs, machine and rules: it is equal if what was found before still holds.
   const std::string& fingerprint();
 
-  // Evaluates a placement (devices, and the order as priorities where the discipline reads them) and keeps it if it is
-  // one of the best and fits in memory.
-  Seconds evaluate(std::span<const DeviceId> device_of_op, std::span<const OpId> order);
+  // Evaluates a placement and keeps it if it is one of the best and fits in memory. Of an episode only the devices
+  // count, and its order as priorities where the discipline reads them.
+  Seconds evaluate(const Episode& episode);
   Seconds evaluate(const Placement& placement);
 
-  // The best so far; feasible. Infinity: none.
+  // The best placement so far, which fits in memory, and its makespan; infinity if there is none.
   const Placement& best() const { return best_; }
   Seconds best_makespan() const { return elites_.empty() ? Costs::kNever : elites_.front().makespan; }
-  // Ascending, with different makespans, at most kElites.
+  // At most kElites, in ascending order of makespans that all differ.
   const std::vector<Elite>& elites() const { return elites_; }
   static constexpr std::size_t kElites = 4;
 
-  // From a checkpoint.
+  // Takes up what a checkpoint holds.
   void restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations);
 
  private:
@@ -54,16 +55,18 @@ class Task {
 
   std::string name_;
   std::unique_ptr<Objective> objective_;
-  PolicyInput input_;
+  std::shared_ptr<const EncodedProblem> encoded_;  // Null until it is asked for.
+  std::string encoded_for_;                        // The architecture that can read it.
   Seconds bound_;
-  bool ranked_;  // the discipline reads priorities
+  bool ranked_;  // The discipline reads priorities.
   std::uint64_t evaluations_ = 0;
-  std::string fingerprint_;  // empty: nobody asked yet
+  std::string fingerprint_;  // Empty until somebody asks.
   Placement current_, best_;
   std::vector<Elite> elites_;
 };
 
-// A task by exact makespans. The lower bound is computed if asked for: it takes longer than a few updates.
+// A task that is judged by exact makespans. The lower bound is computed if it is asked for: it takes longer than a few
+// updates.
 std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool bounded);
 
 }  // namespace doppler

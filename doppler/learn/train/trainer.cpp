@@ -16,17 +16,20 @@ namespace {
 
 // An episode with its share of the update takes about as long as so many simulations, on the published graphs.
 constexpr double kSimulationsPerEpisode = 150;
-// Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish, long
-// ones cross barriers.
+// Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish,
+// long ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
-constexpr double kLongestSearch = 6e7;  // simulated ops: a few seconds at most, so that checkpoints come in time
-// A batch keeps about 4 kB per op and device.
-constexpr std::uint64_t kMostCells = 500'000;
+constexpr double kLongestSearch = 6e7;  // Simulated ops: a few seconds at most, so that checkpoints come in time.
 
-// Streams of random numbers within a training.
+// What random numbers are for within a training; each has a stream of its own.
 enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3, system = 4 };
 Rng stream(std::uint64_t seed, Stream which, std::uint64_t index) {
   return Rng(mix(seed, static_cast<std::uint64_t>(which))).split(index);
+}
+
+// Returns the rule of a teacher that is one.
+TeacherRule rule_of(Teacher teacher) {
+  return teacher == Teacher::heft ? TeacherRule::heft : TeacherRule::critical_path;
 }
 
 }  // namespace
@@ -50,22 +53,20 @@ Teacher parse_teacher(std::string_view text) {
   throw InputError(fmt::format("--teacher: found '{}'; required critical_path, heft or best", text));
 }
 
-Trainer::Trainer(Network<float>& network, const TrainingOptions& options)
-    : network_(network),
+Trainer::Trainer(Policy& policy, const TrainingOptions& options)
+    : policy_(policy),
       options_(options),
-      learner_(network, options.learner),
+      learner_(policy, options.learner),
       started_(std::chrono::steady_clock::now()) {
   DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
   DOPPLER_CHECK(std::is_sorted(options.stages.begin(), options.stages.end()), "stages out of order");
+  if (has(Stage::imitation) && options.teacher != Teacher::best && !policy.knows(rule_of(options.teacher)))
+    throw InputError(
+        fmt::format("--teacher: found a rule that policy '{}' cannot imitate; required --teacher best", policy.name()));
 }
 
 Task& Trainer::add(std::unique_ptr<Task> task, double weight) {
-  const Problem& problem = task->problem();
-  if (std::uint64_t{problem.op_count()} * problem.device_count() > kMostCells)
-    throw InputError(
-        fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
-                    "trained on smaller graphs",
-                    task->name(), problem.op_count(), problem.device_count(), kMostCells));
+  policy_.check_trainable(task->name(), task->problem());
   slots_.push_back({.task = std::move(task), .weight = weight});
   return *slots_.back().task;
 }
@@ -82,7 +83,7 @@ void Trainer::add_generated(TaskGenerator generator, std::size_t count) {
 
 SystemStage& Trainer::use_system(std::shared_ptr<Executor> executor, const SystemStageOptions& options) {
   DOPPLER_CHECK(!slots_.empty() && has(Stage::system), "a system without a task or a stage");
-  system_ = std::make_unique<SystemStage>(network_, *slots_.front().task, std::move(executor), options);
+  system_ = std::make_unique<SystemStage>(policy_, *slots_.front().task, std::move(executor), options);
   return *system_;
 }
 
@@ -161,8 +162,7 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
             fmt::format("{}: no classical method found a placement that fits in memory", task.name()));
       return learner_.follow_best(task, rate);
     }
-    return learner_.imitate(task, options_.teacher == Teacher::heft ? TeacherRule::heft : TeacherRule::critical_path,
-                            rate, rng);
+    return learner_.imitate(task, rule_of(options_.teacher), rate, rng);
   }
   const UpdateReport report = learner_.reinforce(task, rate, options_.entropy * (1 - done), rng);
   if (options_.expert_share > 0) {
@@ -218,18 +218,10 @@ std::string Trainer::method() const {
                     system.measuring.repeats, system.measuring.max_slowdown, system.batch, system.rate, system.entropy);
   }
   const LearnerOptions& learner = options_.learner;
-  return fmt::format(
-      "{}teacher {} share {} batch {} rate {} {} entropy {} search {} self-imitation {} sel {} plc {} blind {}", stages,
-      static_cast<int>(options_.teacher), options_.imitation_share, learner.batch, options_.rate, options_.last_rate,
-      options_.entropy, options_.expert_share, learner.self_imitation, learner.train_sel, learner.train_plc,
-      fmt::join(learner.blind_to, " "));
-}
-
-PolicyFile Trainer::policy() const {
-  PolicyFile file;
-  file.architecture = network_.architecture();
-  file.parameters.assign(network_.parameters().begin(), network_.parameters().end());
-  return file;
+  return fmt::format("{}teacher {} share {} batch {} rate {} {} entropy {} search {} self-imitation {} without {}",
+                     stages, static_cast<int>(options_.teacher), options_.imitation_share, learner.batch, options_.rate,
+                     options_.last_rate, options_.entropy, options_.expert_share, learner.self_imitation,
+                     fmt::join(policy_.left_out(), " "));
 }
 
 bool Trainer::on_system() const { return system_ && system_->steps() > 0; }
@@ -264,8 +256,8 @@ nlohmann::ordered_json system_entry(const SystemStage& system) {
 
 }  // namespace
 
-PolicyFile Trainer::save(double best_validation) const {
-  PolicyFile file = policy();
+PolicyFile Trainer::save(double best_held_out) const {
+  PolicyFile file = file_of(policy_);
   file.adam_mean.assign(optimiser().mean().begin(), optimiser().mean().end());
   file.adam_square.assign(optimiser().square().begin(), optimiser().square().end());
   nlohmann::ordered_json training;
@@ -275,7 +267,7 @@ PolicyFile Trainer::save(double best_validation) const {
   training["generated"] = generated_;
   training["optimiser_steps"] = optimiser().steps();
   training["seconds"] = seconds();
-  if (std::isfinite(best_validation)) training["best_validation"] = best_validation;
+  if (std::isfinite(best_held_out)) training["best_validation"] = best_held_out;
   for (const Slot& slot : slots_) {
     Task& task = *slot.task;
     nlohmann::ordered_json entry;
@@ -336,12 +328,12 @@ void restore_found(const std::string& where, const nlohmann::json& entry, Task& 
 void Trainer::restore(const std::string& where, const PolicyFile& file) {
   if (file.training.empty())
     throw InputError(fmt::format("{}: a policy without training state; required a checkpoint", where));
-  if (file.architecture != network_.architecture())
+  if (file.architecture != policy_.architecture())
     throw InputError(fmt::format("{}: architecture '{}'; required '{}', as asked for", where, file.architecture,
-                                 network_.architecture()));
-  if (file.parameters.size() != network_.parameters().size() || file.adam_mean.size() != file.parameters.size())
+                                 policy_.architecture()));
+  if (file.parameters.size() != policy_.parameters().size() || file.adam_mean.size() != file.parameters.size())
     throw InputError(
-        fmt::format("{}: {} parameters; required {}", where, file.parameters.size(), network_.parameters().size()));
+        fmt::format("{}: {} parameters; required {}", where, file.parameters.size(), policy_.parameters().size()));
   try {
     const auto training = nlohmann::json::parse(file.training);
     const auto& tasks = training.at("tasks");
@@ -361,7 +353,7 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
     throw InputError(fmt::format("{}: damaged training state ({}); required a checkpoint", where, error.what()));
   }
   started_ = std::chrono::steady_clock::now();
-  std::copy(file.parameters.begin(), file.parameters.end(), network_.parameters().begin());
+  std::copy(file.parameters.begin(), file.parameters.end(), policy_.parameters().begin());
   std::copy(file.adam_mean.begin(), file.adam_mean.end(), optimiser().mean().begin());
   std::copy(file.adam_square.begin(), file.adam_square.end(), optimiser().square().begin());
 }

@@ -19,73 +19,74 @@ std::string_view to_string(Stage stage);
 Stage parse_stage(std::string_view text);  // throws InputError
 
 enum class Teacher : std::uint8_t {
-  critical_path,  // a rule: labels any state
-  heft,           // a rule
-  best,           // the best placement of the cheap classical methods
+  critical_path,  // The rule of that name.
+  heft,           // The rule of that name.
+  best,           // The best placement of the cheap methods.
 };
 Teacher parse_teacher(std::string_view text);  // throws InputError
 
 struct TrainingOptions {
   std::vector<Stage> stages = {Stage::imitation, Stage::simulation};
-  // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a number
-  // of updates gives the same result every time.
+  // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a
+  // number of updates gives the same result every time.
   std::uint64_t updates = 0;
-  Seconds time = 0;  // used if updates is 0
+  Seconds time = 0;  // It counts if updates is 0.
   Teacher teacher = Teacher::critical_path;
-  double imitation_share = 0.1;             // of the whole, if there is another stage
-  double rate = 3e-3, last_rate = 3e-4;     // of Adam; falls linearly
-  double entropy = 3e-3;                    // weight; falls linearly to 0
-  double expert_share = 0.2;                // of the simulation stage's work that goes into search; 0: none
-  std::uint64_t visits_per_generated = 24;  // updates on one generated task before the next takes its place
+  double imitation_share = 0.1;             // Imitation's share of the whole, if there is another stage.
+  double rate = 3e-3, last_rate = 3e-4;     // The rate of Adam falls linearly from the one to the other.
+  double entropy = 3e-3;                    // The weight of the entropy, which falls linearly to 0.
+  double expert_share = 0.2;                // The share of the simulation stage's work that goes into search.
+  std::uint64_t visits_per_generated = 24;  // Updates on one generated task before the next takes its place.
   std::uint64_t seed = 0;
-  const std::atomic<bool>* interrupted = nullptr;  // cuts a search short; whoever calls step() stops by himself
+  const std::atomic<bool>* interrupted = nullptr;  // Cuts a search short; whoever calls step() stops by himself.
   LearnerOptions learner;
 };
 
 // What happened in one update.
 struct TrainingReport {
   std::uint64_t update = 0;
-  double done = 0;  // 0 … 1
+  double done = 0;  // The part of the training that is done, from 0 to 1.
   Stage stage = Stage::imitation;
   std::string task;
-  Seconds best = 0, bound = 0;          // of the task so far
-  std::uint64_t runs = 0, refused = 0;  // of the system so far
+  Seconds best = 0, bound = 0;          // The task's best so far, and its lower bound.
+  std::uint64_t runs = 0, refused = 0;  // How often the system was run so far, and how often it was spared a run.
   UpdateReport result;
 };
 
-// Makes one more task; called with a generator of its own.
+// Makes one more task. Every call gets a random generator of its own.
 using TaskGenerator = std::function<std::unique_ptr<Task>(Rng)>;
 
-// Trains one network on tasks that take turns. Everything random comes from (seed, number of the update), so that a
+// Trains one policy on tasks that take turns. Everything random comes from (seed, number of the update), so that a
 // training that is saved and resumed does exactly what it would have done.
 class Trainer {
  public:
-  Trainer(Network<float>& network, const TrainingOptions& options);
+  // `policy` must outlive it. Throws InputError if the policy cannot imitate the teacher.
+  Trainer(Policy& policy, const TrainingOptions& options);
 
   // Tasks are visited in proportion to their weights; equal weights take turns. Throws InputError if a task is so large
   // that a batch of its episodes would not fit in memory.
   Task& add(std::unique_ptr<Task> task, double weight = 1);
-  // `count` slots for generated tasks.
+  // Adds `count` slots for generated tasks.
   void add_generated(TaskGenerator generator, std::size_t count);
-  // Where the stage `system` runs placements of the first task; it needs one.
+  // Says where the stage `system` runs placements of the first task, which must be there.
   SystemStage& use_system(std::shared_ptr<Executor> executor, const SystemStageOptions& options);
-  SystemStage* system() { return system_.get(); }  // null: none
+  SystemStage* system() { return system_.get(); }  // Null if there is none.
 
   bool finished() const;
-  // One update. Needs at least one task.
+  // Makes one update. There must be a task.
   TrainingReport step();
 
   std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
   std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
-  Seconds seconds() const;  // spent, over all resumptions
+  Seconds seconds() const;  // The time spent, over all resumptions.
   std::size_t task_count() const { return slots_.size(); }
   Task& task(std::size_t i) { return *slots_[i].task; }
 
-  // The network as it stands, without what only a training needs.
-  PolicyFile policy() const;
-  // The state, for a checkpoint, with the best validation score of whoever validates (infinity: none); restore() throws InputError naming `where` unless it was saved by a trainer with the
-  // same tasks and options.
-  PolicyFile save(double best_validation = Costs::kNever) const;
+  const Policy& policy() const { return policy_; }
+  // The state for a checkpoint, with the best score on held-out problems of whoever keeps that (infinity if nobody
+  // does). restore() throws InputError naming `where` unless it was saved by a trainer with the same policy, tasks and
+  // options.
+  PolicyFile save(double best_held_out = Costs::kNever) const;
   void restore(const std::string& where, const PolicyFile& file);
 
  private:
@@ -94,16 +95,16 @@ class Trainer {
     double weight = 1;
     std::uint64_t visits = 0;
     bool generated = false;
-    std::uint64_t generation = 0;  // which generated task
-    double search_credit = 0;      // evaluations that expert iteration has saved up
-    std::uint64_t next_chunk = 0;  // of which it spends so many at once
+    std::uint64_t generation = 0;  // The number of the generated task.
+    double search_credit = 0;      // Evaluations that expert iteration has saved up.
+    std::uint64_t next_chunk = 0;  // How many of them it spends at once.
   };
 
   bool has(Stage stage) const;
-  double done() const;  // of the stages that use the simulator
+  double done() const;  // The part of the stages that use the simulator.
   TrainingReport system_step();
-  bool on_system() const;  // stage III has begun
-  Adam& optimiser();       // of the stage that is on
+  bool on_system() const;  // Stage III has begun.
+  Adam& optimiser();       // The optimiser of the stage that is on.
   const Adam& optimiser() const;
   Slot& next_slot();
   void generate(Slot& slot);
@@ -112,10 +113,10 @@ class Trainer {
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
   void restore_slot(const std::string& where, const void* json, Slot& slot);
   void restore_system(const std::string& where, const void* json);
-  // What decides how a training goes on, beside its length.
+  // Describes what decides how a training goes on, beside its length.
   std::string method() const;
 
-  Network<float>& network_;
+  Policy& policy_;
   const TrainingOptions options_;
   Learner learner_;
   TaskGenerator generator_;

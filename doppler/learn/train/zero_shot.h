@@ -1,13 +1,13 @@
 #pragma once
 
-#include "doppler/learn/doppler/network.h"
+#include "doppler/learn/policy.h"
 #include "doppler/method.h"
 
 namespace doppler {
 
 // The policy's answer for a problem that it may never have seen: the best of its greedy placement and `samples` others,
 // by the objective. (Greedy alone is erratic.) Throws InfeasibleError if nothing fits in memory.
-Proposal zero_shot(Network<float>& network, const Problem& problem, Objective& objective, std::uint32_t samples,
+Proposal zero_shot(Policy& policy, const Problem& problem, Objective& objective, std::uint32_t samples,
                    const MethodOptions& options);
 
 }  // namespace doppler

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doppler/base/rng.h"
+#include "doppler/problem.h"
+
+namespace doppler {
+
+// A problem as a policy sees it: features, adjacency, whatever takes time and follows from the problem alone. It keeps
+// the parts of the problem that it needs. Only a policy of the architecture that made it can read it.
+class EncodedProblem {
+ public:
+  virtual ~EncodedProblem() = default;
+};
+
+// Who decides in an episode.
+enum class Deciding : std::uint8_t {
+  sampled,  // The policy decides by lot.
+  greedy,   // The policy takes what it thinks most probable.
+};
+
+// A rule that says what it would do in any state of an episode. It may be indifferent between several decisions: the
+// target is then the set of them, and the loss is −log Σ p over the set.
+enum class TeacherRule : std::uint8_t {
+  critical_path,  // The largest b-level with transfers goes first, where it starts earliest.
+  heft,           // The same op goes first, where it finishes earliest.
+};
+
+// How much each part of the loss of one episode counts:
+//   decisions · Σ −log p(target) − entropy · Σ H, summed over all decisions of the episode.
+// REINFORCE has the advantage as the weight of the decisions, imitation a positive number.
+struct EpisodeLoss {
+  double decisions = 0, entropy = 0;
+};
+
+// One placement that a policy built, and what it thought of it. Its memory is used again by the next episode, so that
+// whoever keeps one allocates nothing after the first.
+struct Episode {
+  explicit Episode(bool with_gradient = true) : differentiable(with_gradient) {}
+
+  bool differentiable;  // Otherwise the episode is cheaper, but has no log-probability and no backward pass.
+  std::vector<DeviceId> device_of_op;
+  std::vector<OpId> order;        // The ops by priority, first first; empty if the policy decides on devices alone.
+  double log_probability = 0;     // The sum over the targets, and log Σ p where a target is a set.
+  double entropy = 0;             // The mean over the ops.
+  std::vector<double> agreement;  // Imitation: per part of the policy, how often its favourite was the teacher's.
+
+  Placement placement() const;
+
+  // What the policy keeps of the episode, for backward() and for the next one.
+  class Trace {
+   public:
+    virtual ~Trace() = default;
+  };
+  std::unique_ptr<Trace> trace;
+};
+
+// A learned way to build placements. Parameters and gradients are flat, so that the optimiser and the checkpoint need
+// not know what they mean; their number does not depend on the problem.
+//
+// One update of the parameters:
+//   policy.begin(encoded);                           // once per problem and version of the parameters
+//   for (Episode& episode : batch) policy.act(episode, Deciding::sampled, rng);
+//   for (Episode& episode : batch) policy.backward(episode, {advantage, entropy});
+//   policy.finish();                                 // gradients() are complete, and added to what was there
+// A policy has one problem at a time; its episodes are of that problem until the next begin().
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  // The name of the policy, which is that of its method, and what its numbers mean: enough to make it again
+  // (policy_table.h).
+  virtual std::string_view name() const = 0;
+  virtual std::string architecture() const = 0;
+
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<const float> parameters() const = 0;
+  virtual std::span<float> gradients() = 0;
+
+  // Throws InputError, beginning with `where`, if a batch of episodes on the problem would not fit in memory.
+  virtual void check_trainable(const std::string& where, const Problem& problem) const = 0;
+  virtual std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const = 0;
+
+  // Looks at the problem with the parameters as they are. What backward() gathered before is dropped.
+  virtual void begin(std::shared_ptr<const EncodedProblem> problem) = 0;
+  // Decides by itself; the targets are what was decided.
+  virtual void act(Episode& episode, Deciding deciding, Rng& rng) = 0;
+  // Takes the given decisions, which are the targets. `order` is topological; `device_of_op` may be anything.
+  virtual void follow(Episode& episode, std::span<const OpId> order, std::span<const DeviceId> device_of_op) = 0;
+  // Decides by lot, but the targets are what the teacher would have done in the states met (DAgger). Only where the
+  // policy knows the teacher.
+  virtual bool knows(TeacherRule teacher) const = 0;
+  virtual void imitate(Episode& episode, TeacherRule teacher, Rng& rng) = 0;
+
+  // Gathers the gradient of the episode's loss. Once per episode: it uses up the trace.
+  virtual void backward(Episode& episode, const EpisodeLoss& loss) = 0;
+  // Adds what was gathered since begin() to gradients().
+  virtual void finish() = 0;
+
+  // The kinds of decisions that it makes, for reports: Episode::agreement has a number for each.
+  virtual std::span<const std::string_view> parts() const = 0;
+  // What can be left out for ablations: parts that are not to learn from decisions, inputs that it is not to see.
+  virtual std::span<const std::string_view> optional_parts() const = 0;
+  // Throws InputError unless it is one of them.
+  virtual void leave_out(std::string_view part) = 0;
+  virtual std::span<const std::string_view> left_out() const = 0;
+};
+
+}  // namespace doppler

@@ -1,0 +1,60 @@
+#include "doppler/learn/policy_table.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "doppler/base/error.h"
+#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/paper/paper.h"
+
+namespace doppler {
+namespace {
+
+std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
+
+[[noreturn]] void refuse(std::string_view where, std::string_view description) {
+  std::vector<std::string_view> forms;
+  for (const Architecture& architecture : architectures()) forms.push_back(architecture.form);
+  throw InputError(
+      fmt::format("{}: found architecture '{}'; required {}", where, description, fmt::join(forms, " or ")));
+}
+
+}  // namespace
+
+std::span<const Architecture> architectures() {
+  static constexpr Architecture kArchitectures[] = {
+      {"doppler", "gnn", "'gnn width W layers L messages episode|step', W a multiple of 32 up to 512, L up to 16",
+       doppler_features, make_doppler_policy},
+      {"doppler", "paper", "'paper'", doppler_features, make_paper_policy},
+  };
+  return kArchitectures;
+}
+
+const Architecture& architecture_of(std::string_view where, std::string_view description) {
+  for (const Architecture& architecture : architectures())
+    if (architecture.name == first_word(description)) return architecture;
+  refuse(where, description);
+}
+
+std::vector<std::string_view> policy_names() {
+  std::vector<std::string_view> names;
+  for (const Architecture& architecture : architectures())
+    if (std::find(names.begin(), names.end(), architecture.policy) == names.end()) names.push_back(architecture.policy);
+  return names;
+}
+
+void check_policy_name(std::string_view where, std::string_view name) {
+  const std::vector<std::string_view> names = policy_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw InputError(fmt::format("{}: found '{}'; required one of {}", where, name, fmt::join(names, ", ")));
+}
+
+std::unique_ptr<Policy> make_policy(std::string_view description, Rng rng) {
+  const std::string text(description);
+  auto policy = architecture_of("policy", text).make(text, rng);
+  if (!policy || policy->architecture() != text) refuse("policy", text);
+  return policy;
+}
+
+}  // namespace doppler
