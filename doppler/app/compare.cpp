@@ -114,7 +114,7 @@ void run_compare(const CompareOptions& options) {
   const bool learned =
       std::any_of(chosen.begin(), chosen.end(), [](const Method* m) { return m->family == Method::Family::learned; });
   if (!options.policy.train.empty() && !learned)
-    throw InputError(fmt::format("--train: required a learned method among --methods: {}", learned_methods()));
+    throw InputError(fmt::format("--train: required {} among --methods", learned_methods()));
   const Policies policies = load_policies(options.policy);
   method_options_from(options);         // a bad --time is better found before the graphs are read
   std::vector<LoadedProblem> problems;  // all of them first: a bad file must not cost finished work

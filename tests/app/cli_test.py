@@ -155,7 +155,7 @@ class BadInput(CommandTest):
         good = {"format": "doppler-placement", "version": 1, "assignment": [0, 0, 0, 0]}
         for message, change in [("has 1 entries; required 4", {"assignment": [0]}),
                                 ("required a device below 2", {"assignment": [0, 0, 0, 2]}),
-                                ("required a device below 2", {"assignment": [0, 0, 0, -1]}),
+                                ("required the number of a device", {"assignment": [0, 0, 0, -1]}),
                                 ("version 9", {"version": 9}),
                                 ("required a placement file", {"format": "other"}),
                                 ("'priority' has 1 entries", {"priority": [1]})]:

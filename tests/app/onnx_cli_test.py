@@ -124,7 +124,7 @@ class OnnxTest(unittest.TestCase):
         self.fails("names no dimension", "info", model, "--dim", "batch=3")
         self.fails("--shard is for ONNX models", "info", native, "--shard", 2)
         self.fails("--dim is for ONNX models", "info", native, "--dim", "x=2")
-        self.fails("--export: found 'dot'; required onnx or device-map", *place, "--export", "dot", "-o", "x")
+        self.fails("--export: found 'dot'; required one of onnx, device-map", *place, "--export", "dot", "-o", "x")
         self.fails("--export: found no -o", *place, "--export", "onnx")
         self.fails("required one device per node", *place, "--export", "onnx", "-o", "x", "--shard", 2)
         self.fails("required an ONNX model", "place", native, "-m", "p100x4", "--export", "onnx", "-o", "x")

@@ -13,7 +13,7 @@
 namespace doppler {
 namespace {
 
-constexpr double kRounding = 1e-12;
+constexpr double kValidityRounding = 1e-12;
 
 Problem layered_problem() {
   return Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 1, .costs = {}}),
@@ -53,17 +53,17 @@ TEST(AValidity, FollowsFromItsSamples) {
   // and the bias -0.3. Both have the same order: Spearman 1. Pearson: deviations from the means 7/3 and 19/6 are (-4,
   // -1, 5) / 3 and (-7, -4, 11) / 6, their product (28 + 4 + 55) / 18, over the root of (42 / 9) (186 / 36).
   const Validity result = judge_validity("g", {{"a", 1, 2, {2}}, {"b", 2, 2.5, {2.5}}, {"c", 4, 5, {5}}});
-  EXPECT_NEAR(result.error, 0.3, kRounding);
-  EXPECT_NEAR(result.bias, -0.3, kRounding);
-  EXPECT_NEAR(result.spearman, 1, kRounding);
-  EXPECT_NEAR(result.pearson, 87.0 / 18 / std::sqrt(42.0 / 9 * 186.0 / 36), kRounding);
+  EXPECT_NEAR(result.error, 0.3, kValidityRounding);
+  EXPECT_NEAR(result.bias, -0.3, kValidityRounding);
+  EXPECT_NEAR(result.spearman, 1, kValidityRounding);
+  EXPECT_NEAR(result.pearson, 87.0 / 18 / std::sqrt(42.0 / 9 * 186.0 / 36), kValidityRounding);
   EXPECT_EQ(result.repeatability, std::nullopt);  // each ran once
 }
 
 TEST(AValidity, IsRepeatableIfBothHalvesOfTheRunsAgree) {
   const Validity result = judge_validity("g", {{"a", 1, 1, {1, 1}}, {"b", 2, 2, {2, 2}}, {"c", 3, 3, {3, 3}}});
   ASSERT_TRUE(result.repeatability);
-  EXPECT_NEAR(*result.repeatability, 1, kRounding);
+  EXPECT_NEAR(*result.repeatability, 1, kValidityRounding);
 }
 
 TEST(AValidity, OfASystemThatTakesTwiceAsLongIsABiasAndNothingElse) {
@@ -73,9 +73,9 @@ TEST(AValidity, OfASystemThatTakesTwiceAsLongIsABiasAndNothingElse) {
       measure_validity("g", system, varied_placements(problem, random_sources(problem), 10, 0), {.repeat = 2});
   ASSERT_EQ(result.samples.size(), 10U);
   EXPECT_EQ(system.runs, 30U);  // one round before the two that count
-  EXPECT_NEAR(result.pearson, 1, kRounding);
-  EXPECT_NEAR(result.bias, -0.5, kRounding);
-  EXPECT_NEAR(*result.repeatability, 1, kRounding);
+  EXPECT_NEAR(result.pearson, 1, kValidityRounding);
+  EXPECT_NEAR(result.bias, -0.5, kValidityRounding);
+  EXPECT_NEAR(*result.repeatability, 1, kValidityRounding);
 }
 
 TEST(AValidity, KeepsWhatWasMeasuredBeforeAnInterruption) {
