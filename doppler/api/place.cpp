@@ -52,8 +52,7 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options) {
 
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options) {
   if (options.train > 0 && method.family != Method::Family::learned)
-    throw InputError(
-        fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
+    throw InputError(fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
   const auto policy =
       load_policy(options.policy, {.samples = options.samples, .alone = options.alone, .train = options.train});
 

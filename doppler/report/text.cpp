@@ -85,8 +85,8 @@ std::string text_of(std::span<const ComparisonRow> rows) {
     const Outcome& outcome = row->outcome;
     std::vector<std::string> cells{outcome.made.method, outcome.feasible ? time(outcome.made.makespan) : "-"};
     if (varies) cells.push_back(outcome.feasible && outcome.expected ? time(*outcome.expected) : "-");
-    cells.insert(cells.end(), {outcome.feasible ? percent(outcome.gap) : "-",
-                               fmt::format("{:.2f} s", outcome.seconds), note(*row)});
+    cells.insert(cells.end(),
+                 {outcome.feasible ? percent(outcome.gap) : "-", fmt::format("{:.2f} s", outcome.seconds), note(*row)});
     table.add_row(std::move(cells), row == best && outcome.feasible);
   }
   return text + table.text();
@@ -144,9 +144,8 @@ std::string text_of(const GraphFacts& facts) {
 
 std::string text_of(const RunResult& run) {
   const auto time = [&](Seconds value) { return format_time(value, run.unitless); };
-  std::string text =
-      fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", time(run.measured), run.times.size(),
-                  time(quantile(run.times, 0.1)), time(quantile(run.times, 0.9)));
+  std::string text = fmt::format("measured    {}  (median of {}; 10 % to 90 %: {} to {})\n", time(run.measured),
+                                 run.times.size(), time(quantile(run.times, 0.1)), time(quantile(run.times, 0.9)));
   text += fmt::format("predicted   {}  ({})\n", time(run.predicted), signed_percent(run.predicted / run.measured - 1));
   if (run.one_device)
     text += fmt::format("one device  {}  (speed-up {:.2f})\n", time(*run.one_device), *run.one_device / run.measured);
@@ -259,9 +258,8 @@ std::string text_of(const TrainingResult::System& system) {
   if (system.finalists == 0)
     return text + fmt::format("measured     {} as after stage II; nothing else was worth a run\n", time(system.before));
   return text + fmt::format("measured     {} after stage II, {} the best other ({}, p {:.2g}): {}\n",
-                            time(system.before), time(system.after),
-                            signed_percent(system.after / system.before - 1), system.p,
-                            system.changed ? "changed" : "kept as it was");
+                            time(system.before), time(system.after), signed_percent(system.after / system.before - 1),
+                            system.p, system.changed ? "changed" : "kept as it was");
 }
 
 std::string text_of(const TrainingResult& training) {
