@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/console.h"
-#include "doppler/app/executor_flags.h"
+#include "doppler/app/flags/executor.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"

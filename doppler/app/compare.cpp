@@ -6,8 +6,8 @@
 
 #include "doppler/api/judge.h"
 #include "doppler/app/console.h"
+#include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
-#include "doppler/app/policies.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/place/cheap_methods.h"

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"

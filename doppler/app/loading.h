@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 #include "doppler/load.h"
 #include "doppler/results.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/console.h"
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/version.h"

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "doppler/app/console.h"
+#include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
-#include "doppler/app/policies.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 #include "doppler/problem/graph_files.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/expr/autodiff.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/console.h"
-#include "doppler/app/executor_flags.h"
+#include "doppler/app/flags/executor.h"
 #include "doppler/app/placements.h"
 #include "doppler/app/serve.h"
 #include "doppler/app/verbs.h"

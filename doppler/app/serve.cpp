@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/app/console.h"
-#include "doppler/app/policies.h"
+#include "doppler/app/flags/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/bounds.h"

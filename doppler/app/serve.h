@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "doppler/app/executor_flags.h"
+#include "doppler/app/flags/executor.h"
 
 namespace CLI {
 class App;

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "doppler/app/executor_flags.h"
+#include "doppler/app/flags/executor.h"
 #include "doppler/app/training_run.h"
 #include "doppler/learn/train/trainer.h"
 

@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "doppler/app/console.h"
+#include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
-#include "doppler/app/policies.h"
 #include "doppler/app/system_training.h"
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "doppler/base/error.h"
+#include "doppler/base/roofline.h"
 #include "doppler/graph/op_signature.h"
 
 namespace doppler {
@@ -29,19 +30,12 @@ double matching_rate(const Device& device, const std::string& kind, const std::s
 }
 
 // NaN: the device has no rate for this op.
-Seconds roofline(const Graph& graph, OpId op, const Device& device) {
+Seconds modelled_time(const Graph& graph, OpId op, const Device& device) {
   const Flops flops = graph.flops(op);
-  Seconds compute = 0;
-  if (flops > 0) {
-    const double rate = matching_rate(device, graph.kind(op), graph.dtype(op));
-    if (rate <= 0) return std::numeric_limits<Seconds>::quiet_NaN();
-    compute = flops / rate;
-  } else if (device.rates.empty()) {
-    return std::numeric_limits<Seconds>::quiet_NaN();
-  }
+  const double rate = flops > 0 ? matching_rate(device, graph.kind(op), graph.dtype(op)) : 0;
+  if (flops > 0 ? rate <= 0 : device.rates.empty()) return std::numeric_limits<Seconds>::quiet_NaN();
   const double traffic = static_cast<double>(graph.bytes_read(op)) + static_cast<double>(graph.bytes_written(op));
-  const Seconds memory = device.memory_bytes_per_second > 0 ? traffic / device.memory_bytes_per_second : 0;
-  return device.overhead + std::max(compute, memory);
+  return roofline(device.overhead, flops, rate, traffic, device.memory_bytes_per_second);
 }
 
 // Kernels that were measured, by everything that a graph says about an op. NaN: this one was not.
@@ -138,7 +132,7 @@ void Costs::fill_op_times() {
       for (const std::size_t column : columns[c])
         if (std::isnan(time)) time = graph_->explicit_time(op, column);
       if (std::isnan(time)) time = measured[c].time(*graph_, op);
-      if (std::isnan(time)) time = roofline(*graph_, op, machine_->device(class_representative_[c]));
+      if (std::isnan(time)) time = modelled_time(*graph_, op, machine_->device(class_representative_[c]));
       if (std::isnan(time)) time = kNever;
       if (time != kNever) time *= measured[c].slowdown();
       if (time != kNever && time > kLargestCost)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/base/roofline.h"
 #include "doppler/program/lower/lower.h"
 
 namespace doppler::program {
@@ -57,8 +58,8 @@ std::vector<char> live(const Program& program) {
 }
 
 Seconds block_time(const Speeds& speeds, Flops flops, Bytes bytes) {
-  return speeds.overhead +
-         std::max(flops / speeds.flops_per_second, static_cast<double>(bytes) / speeds.memory_bytes_per_second);
+  return roofline(speeds.overhead, flops, speeds.flops_per_second, static_cast<double>(bytes),
+                  speeds.memory_bytes_per_second);
 }
 
 std::string_view to_string(CostMode mode) {

@@ -1,9 +1,9 @@
-#include "doppler/app/policies.h"
+#include "doppler/app/flags/policies.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 #include "doppler/method.h"
 #include "doppler/units.h"
 

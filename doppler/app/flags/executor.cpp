@@ -1,4 +1,4 @@
-#include "doppler/app/executor_flags.h"
+#include "doppler/app/flags/executor.h"
 
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"

@@ -1,4 +1,4 @@
-#include "doppler/app/options.h"
+#include "doppler/app/flags/options.h"
 
 #include <charconv>
 #include <filesystem>
