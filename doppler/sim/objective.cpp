@@ -78,7 +78,16 @@ Seconds ExpectedObjective::value(std::span<const DeviceId> device_of_op, std::sp
   return sum / static_cast<double>(draws_);
 }
 
-std::vector<Seconds> ExpectedObjective::values(const Placement& placement) {
+std::vector<Seconds> ExpectedObjective::values(std::span<const Placement> placements) {
+  std::vector<Seconds> sums(placements.size(), 0.0);
+  for_each_draw([&](Simulator& simulator) {
+    for (std::size_t i = 0; i < placements.size(); ++i) sums[i] += simulator.makespan(placements[i]);
+  });
+  for (Seconds& sum : sums) sum /= static_cast<double>(draws_);
+  return sums;
+}
+
+std::vector<Seconds> ExpectedObjective::makespans(const Placement& placement) {
   std::vector<Seconds> result;
   for_each_draw(
       [&](Simulator& simulator) { result.push_back(simulator.makespan(placement.device_of_op, placement.priority)); });

@@ -86,8 +86,11 @@ class ExpectedObjective final : public Objective {
   using Objective::value;
   std::unique_ptr<Objective> another() const override;
 
+  // The values of several placements. Where the tables of all draws would be too large to keep, this is much faster than
+  // one value after the other.
+  std::vector<Seconds> values(std::span<const Placement> placements);
   // The makespan of each draw, in the order of the draws.
-  std::vector<Seconds> values(const Placement& placement);
+  std::vector<Seconds> makespans(const Placement& placement);
 
  private:
   template <typename Visit>

@@ -66,7 +66,7 @@ TEST(TheExpectedObjective, IsTheMeanOfItsDraws) {
   // The draws are those of Simulator with the seeds that follow from the rules' seed; 31 of them.
   const Ladder ladder(0.2);
   ExpectedObjective objective(ladder.problem);
-  const std::vector<Seconds> values = objective.values(ladder.side_by_side);
+  const std::vector<Seconds> values = objective.makespans(ladder.side_by_side);
   ASSERT_EQ(values.size(), ExpectedObjective::kDraws);
   Seconds sum = 0;
   for (std::size_t draw = 0; draw < values.size(); ++draw) {
@@ -75,6 +75,9 @@ TEST(TheExpectedObjective, IsTheMeanOfItsDraws) {
   }
   EXPECT_DOUBLE_EQ(objective.value(ladder.side_by_side), sum / ExpectedObjective::kDraws);
   EXPECT_EQ(objective.another()->value(ladder.side_by_side), objective.value(ladder.side_by_side));
+  const std::vector<Placement> both = {ladder.side_by_side, ladder.on_one};
+  EXPECT_EQ(objective.values(both),
+            (std::vector<Seconds>{objective.value(ladder.side_by_side), objective.value(ladder.on_one)}));
 }
 
 TEST(TheExpectedObjective, FollowsFromTheSeed) {

@@ -30,14 +30,10 @@ bool chooses_by_expectation(const Problem& problem, const Objective& objective) 
 }
 
 std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
-  ExpectedObjective expected(problem);
-  std::size_t best = 0;
-  Seconds least = Costs::kNever;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Seconds value = expected.value(candidates[i].placement);
-    if (value < least) least = value, best = i;
-  }
-  return best;
+  std::vector<Placement> placements;
+  for (const Candidate& candidate : candidates) placements.push_back(candidate.placement);
+  const std::vector<Seconds> expected = ExpectedObjective(problem).values(placements);
+  return static_cast<std::size_t>(std::min_element(expected.begin(), expected.end()) - expected.begin());
 }
 
 class Portfolio {

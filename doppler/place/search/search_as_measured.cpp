@@ -43,12 +43,9 @@ Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());
   std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options);
+  for (const Placement& candidate : candidates) verify(problem, candidate);
   ExpectedObjective expected(corrected, std::max(kLeastJitter, problem.machine().jitter()));
-  std::vector<Seconds> predicted;
-  for (const Placement& candidate : candidates) {
-    verify(problem, candidate);
-    predicted.push_back(expected.value(candidate));
-  }
+  const std::vector<Seconds> predicted = expected.values(candidates);
   const auto best = static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
   return {std::move(candidates[best]), predicted[best], predicted[0]};  // the first is the incumbent
 }
