@@ -2,8 +2,8 @@
 //
 // For each graph: the policy alone (greedy and 64 samples) against the best of CRITICAL PATH (50 runs), HEFT, ETF and
 // METIS, with its CPU time; then, above 300 ops, 1 s of annealing from the answer of method `doppler` (the best of the
-// policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A plain table, because the times are those of
-// single calls. Without an argument it is the shipped policy.
+// policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A plain table, because the times are those
+// of single calls. Without an argument it is the shipped policy.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -31,7 +31,7 @@ constexpr OpId kLarge = 300;
 struct Instance {
   std::string name;
   std::unique_ptr<Task> task;
-  double known = 0;  // best known makespan; 0: not known
+  double known = 0;  // The best known makespan; 0 if there is none.
 };
 
 double cpu_seconds() {

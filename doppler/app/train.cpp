@@ -54,7 +54,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 // "graph" on --machine, or "graph@machine".
 struct Target {
   std::string path;
-  Options options;  // with the machine
+  Options options;  // It has the machine.
 
   std::string name() const { return std::filesystem::path(path).stem().string() + "@" + options.machine; }
 };

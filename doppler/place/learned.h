@@ -4,16 +4,18 @@
 
 namespace doppler {
 
-// A policy that was learned before. doppler/learn implements it: methods know only this much of learning.
+// A policy that was learned before, whichever it is. doppler/learn implements it: methods know only this much of
+// learning.
 class LearnedPolicy {
  public:
   virtual ~LearnedPolicy() = default;
-  virtual std::string_view name() const = 0;  // of its method
-  // Its answer as it stands, in milliseconds.
+  // The name of the policy, which is that of its method.
+  virtual std::string_view name() const = 0;
+  // Its answer as it stands, which takes milliseconds.
   virtual Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
   // Its answer after as much training on this problem as the user asked for, if any.
   virtual Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
-  // Whether that is wanted even where a heuristic does better: to see what was learned.
+  // True if its answer is wanted even where a heuristic does better, to see what was learned.
   virtual bool alone() const { return false; }
 };
 

@@ -35,6 +35,10 @@ class TrainTest(CommandCase):
         last = self.metrics(out)[-1]
         for key in ("update", "episodes", "seconds", "mean", "best", "lower_bound", "gap", "entropy"):
             self.assertIn(key, last)
+        first = self.metrics(out)[0]
+        for key in ("log_probability", "sel_agreement", "plc_agreement"):
+            self.assertIn(key, first)
+            self.assertNotIn(key, last)
         # The placement is worth what it says.
         placement = out / "placements/graph@p100x4.json"
         simulated = json.loads(self.ok("simulate", self.graph, placement, "--machine", "p100x4", "--json").stdout)
@@ -84,6 +88,18 @@ class TrainTest(CommandCase):
         self.assertEqual(len(scores), 5)  # every 5 of 20 updates, and the end
         self.assertIn(f"validation score {min(scores):.4f}", (out / "policy").read_bytes()[:2000].decode(errors="replace"))
 
+    def test_the_policy_is_named_in_the_checkpoint(self):
+        out = self.train("run", "--policy", "doppler")
+        header = json.loads((out / "checkpoint").read_bytes().split(b"\n")[1])
+        self.assertEqual(header["policy"], "doppler")
+        self.assertEqual(json.loads((out / "placements/graph@p100x4.json").read_text())["method"], "doppler")
+
+    def test_ablations_are_part_of_what_is_resumed(self):
+        out = self.train("run", "--without", "coparents,plc")
+        again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--seed", 3, "--out", out, "--resume")
+        self.fails("trained by", *again)
+        self.ok(*again, "--without", "coparents,plc")
+
     def test_a_policy_can_be_trained_further(self):
         first = self.train("first")
         self.train("second", "--start", first, "--stages", "simulation")
@@ -104,9 +120,12 @@ class TrainTest(CommandCase):
         self.fails("required at least 1", "train", graph, "--machine", "p100x4", "--out", out, "--episodes", 0)
         self.fails("required more than nothing", "train", graph, "--machine", "p100x4", "--out", out, "--time", "0s")
         self.fails("required graphs of different names", "train", graph, graph, "--machine", "p100x4", "--out", out)
-        self.fails("required --method doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
-        self.fails("required doppler among", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
+        self.fails("required a learned one: doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
+        self.fails("required a learned method among --methods: doppler", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
+        self.fails("--policy: found 'nobody'; required one of doppler", *base, "--policy", "nobody")
+        self.fails("required of doppler 'gnn width 32 layers 2 messages episode' one of coparents, siblings, sel, plc",
+                   *base, "--without", "sel,everything")
         self.fails("--start", *base, "--start", self.train("first"), "--width", 64)
         self.assertFalse((out / "policy").exists())
 

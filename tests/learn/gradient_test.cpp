@@ -70,7 +70,8 @@ TEST_P(ARolloutsGradient, IsRightForSampledDecisions) {
 }
 
 TEST_P(ARolloutsGradient, IsRightForScoresThatDifferByOrdersOfMagnitude) {
-  // As far apart as a network may put them: what is left of Σ exp(score) after the largest has gone must be exact.
+  // They are as far apart as a network may put them: what is left of Σ exp(score) after the largest has gone must be
+  // exact.
   for (double& score : embedding_.score) score *= 20;
   auto episode = rollout();
   Rng rng(3);
@@ -120,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutHiddenLayer, ARolloutsGradient,
                                   std::to_string(std::get<1>(param.param));
                          });
 
-// Of Σ c · outputs, for random c.
+// Checks the gradient of Σ c · outputs, for random c.
 void expect_right_gradient(const GnnShape& shape) {
   const auto world = mixed_world();
   const PolicyInput input(*world);

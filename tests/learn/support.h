@@ -18,7 +18,7 @@
 
 namespace doppler::test {
 
-inline constexpr double kStep = 1e-6;  // of a central difference
+inline constexpr double kStep = 1e-6;  // The step of a central difference.
 inline double difference(const std::function<double()>& loss, double& parameter) {
   const double kept = parameter;
   parameter = kept + kStep;

@@ -75,7 +75,7 @@ TEST(ATrainer, ResumedFromACheckpointDoesWhatItWouldHaveDone) {
   whole.run(80);
   first.run(40);
   const std::string saved = policy_to_bytes(first.trainer.save());
-  first.run(7);  // lost by the kill
+  first.run(7);  // This is lost by the kill.
 
   TrainingSession second(80);
   second.trainer.restore("saved", parse_policy("saved", saved));
@@ -128,9 +128,9 @@ TEST(ATrainer, RefusesACheckpointOfOtherRulesGraphsOrOptions) {
     trainer.add(std::move(task));
     trainer.restore("saved", saved);
   };
-  EXPECT_NO_THROW(restoring(small_task(), updates(20)));  // longer
+  EXPECT_NO_THROW(restoring(small_task(), updates(20)));  // It may be longer.
   EXPECT_THROW(restoring(small_task("small", Discipline::ordered), updates(10)), InputError);
-  // As many ops, another graph.
+  // This is another graph with as many ops.
   EXPECT_THROW(
       restoring(make_task("small",
                           Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 4, .costs = {}}),

@@ -6,7 +6,7 @@ namespace doppler {
 
 // The default network. h = relu(x W), then `layers` times
 //   h ← LayerNorm(h + relu([h, mean over producers, mean over consumers, mean over the graph] W)),
-// then current, placed and producer as linear maps of h and score = 10 tanh(MLP(h) / 10).
+// then current, placed and producer as linear maps of h and score = 20 tanh(MLP(h) / 20).
 //
 // Forward and backward are written out, because libtorch takes half a second to load. The tests hold them against
 // libtorch's autograd.

@@ -15,8 +15,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-constexpr double kScoreLimit = 10;       // of SEL's scores: exp(score) stays a number
-constexpr double kVarianceFloor = 1e-8;  // when path sums are standardised
+constexpr double kScoreLimit = 10;       // SEL's scores stay within it, so that exp(score) is a number.
+constexpr double kVarianceFloor = 1e-8;  // It is added to the variance when path sums are standardised.
 constexpr std::int64_t kWidth = kPaperWidth, kMatrix = kWidth * kWidth;
 
 const float* data(const Tensor& tensor) { return tensor.data_ptr<float>(); }
@@ -68,8 +68,8 @@ struct Term {
 struct Terms {
   const float* values;
   std::vector<Term> list;
-  std::vector<float> constant, slope;  // per matrix: how much of the first layer's bias and weight it has
-  std::vector<float> mask;             // matrix × kWidth: where relu is open
+  std::vector<float> constant, slope;  // Per matrix: how much of the first layer's bias and weight it has.
+  std::vector<float> mask;             // Matrix × kWidth: where relu is open.
 };
 
 // Y[t] = X[t] · W(value[t])
@@ -303,14 +303,14 @@ class Engine final : public PaperTorch {
     return kScoreLimit * torch::tanh(raw / kScoreLimit);
   }
 
-  float *parameters_, *gradients_;  // up to where they are cut
+  float *parameters_, *gradients_;  // Where the next block begins while they are cut into views.
   std::vector<Tensor> sel_gnn_, sel_, plc_gnn_, plc_;
 
-  // Of the last embed().
+  // What the last embed() left for backward().
   const PaperGraph* graph_ = nullptr;
   Tensor features_, producer_, edge_tensor_, edge_consumer_;
   Path to_exit_, to_entry_;
-  Terms along_[2], against_[2];  // of SEL, of PLC
+  Terms along_[2], against_[2];  // For SEL and for PLC.
   Tensor score_, current_, placed_;
 };
 

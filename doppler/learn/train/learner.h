@@ -24,7 +24,7 @@ struct Agreement {
 
 struct UpdateReport {
   Seconds mean = 0, best = 0;        // The makespans of the batch; 0 if it was imitation.
-  double entropy = 0;                // The mean over the decisions of a part.
+  double entropy = 0;                // The mean over the ops.
   std::vector<Agreement> agreement;  // Imitation of a rule: one for every part of the policy; otherwise empty.
   double log_probability = 0;        // Imitation: of what the teacher does, per op.
   double gradient_norm = 0;

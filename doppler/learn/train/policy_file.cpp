@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "policy files are writ
 
 constexpr std::string_view kMagic = "doppler-policy ";
 constexpr int kVersion = 1;
-constexpr std::size_t kMostParameters = 100'000'000;  // no file may make us allocate more
+constexpr std::size_t kMostParameters = 100'000'000;  // No file may make us allocate more.
 
 // FNV-1a: finds damage, not malice.
 std::uint64_t checksum(std::string_view bytes) {

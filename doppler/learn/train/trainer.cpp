@@ -181,7 +181,7 @@ void Trainer::ask_cheap_methods(Task& task) {
       [&](std::string_view, const Proposal& found) { task.evaluate(found.placement); });
 }
 
-// From the batch's best half of the time, otherwise from the best elite or a random one.
+// Searches from the batch's best half of the time, otherwise from the best elite or a random one.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = *slot.task;
   if (slot.next_chunk == 0) {
