@@ -34,6 +34,12 @@ void add_expectation(Outcome& outcome, const Problem& problem, const Placement& 
   if (outcome.jitter > 0) outcome.expected = ExpectedObjective(problem).value(placement);
 }
 
+std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow) {
+  return fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}", graph,
+                     problem.graph().name(overflow.op), format_bytes(overflow.needed),
+                     problem.machine().device(overflow.device).name, format_bytes(overflow.capacity));
+}
+
 void check_allowed(const std::string& where, const Problem& problem, const Placement& placement) {
   const Graph& graph = problem.graph();
   const Machine& machine = problem.machine();

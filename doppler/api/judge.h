@@ -14,6 +14,9 @@ Outcome outcome_of(const Problem& problem, std::string graph, const Result& resu
 // Adds the makespan to expect if times vary as the machine says; nothing if it says nothing.
 void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement);
 
+// One line that says why a run does not fit: op, device, bytes.
+std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow);
+
 // Throws InputError if a user's placement contradicts the machine or the graph; `where` starts the text. A method's
 // placement may not, which is verify()'s business.
 void check_allowed(const std::string& where, const Problem& problem, const Placement& placement);

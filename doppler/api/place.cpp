@@ -21,6 +21,18 @@ MethodOptions method_options(const PlaceOptions& options, const LearnedPolicy* p
   return result;
 }
 
+// The policy that the options ask for. Throws InputError if the method makes nothing of it, or if it cannot be read.
+std::unique_ptr<LearnedPolicy> load(const Method& method, const PlaceOptions& options) {
+  if (options.train > 0 && method.family != Method::Family::learned)
+    throw InputError(fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
+  return load_policy(options.policy, {.samples = options.samples, .alone = options.alone, .train = options.train});
+}
+
+std::string describe_budget(const PlaceOptions& options) {
+  if (options.train > 0) return fmt::format("{}s of training", options.train);
+  return options.evaluations ? fmt::format("{} evaluations", *options.evaluations) : fmt::format("{}s", options.time);
+}
+
 // The makespan of everything on the best device that can run and hold it all; none may.
 std::optional<Seconds> best_single_device(const Problem& problem) {
   std::optional<Seconds> best;
@@ -50,11 +62,12 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options) {
   return place(problem, method_by_name(options.method), options);
 }
 
+void check(const PlaceOptions& options) { load(method_by_name(options.method), options); }
+
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options) {
-  if (options.train > 0 && method.family != Method::Family::learned)
-    throw InputError(fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
-  const auto policy =
-      load_policy(options.policy, {.samples = options.samples, .alone = options.alone, .train = options.train});
+  const std::unique_ptr<LearnedPolicy> policy = load(method, options);
+  if (options.objective != nullptr && options.objective->problem().shared_graph() != problem.shared_graph())
+    throw InputError("objective: found one of another graph; required one of the problem that is placed");
 
   // Phase 1: a time that no placement can beat. A search that reaches it is done, and the gap is measured by it.
   const LowerBound bound = lower_bound(problem);
@@ -63,18 +76,13 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   ExactObjective exact(problem);
   Objective& objective = options.objective != nullptr ? *options.objective : exact;
   const Result found = place(objective, method, method_options(options, policy.get()), bound);
-  if (const auto& overflow = found.timeline.overflow)
-    throw InfeasibleError(fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}",
-                                      options.graph.empty() ? problem.graph().title() : options.graph,
-                                      problem.graph().name(overflow->op), format_bytes(overflow->needed),
-                                      problem.machine().device(overflow->device).name,
-                                      format_bytes(overflow->capacity)));
+  const std::string graph = options.graph.empty() ? problem.graph().title() : options.graph;
+  if (found.timeline.overflow) throw InfeasibleError(describe(graph, problem, *found.timeline.overflow));
 
   // Phase 3: what the placement is worth, and what one device alone would take.
   PlaceResult result;
-  result.run =
-      simulation_result(outcome_of(problem, options.graph.empty() ? problem.graph().title() : options.graph, found),
-                        problem, found.timeline);
+  result.run = simulation_result(outcome_of(problem, graph, found), problem, found.timeline);
+  result.run.outcome.made.budget = describe_budget(options);
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
   result.single_device = best_single_device(problem);

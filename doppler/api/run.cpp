@@ -40,7 +40,13 @@ std::shared_ptr<Executor> make_emulated(const Problem& problem, const ExecutorOp
   auto executor = std::make_shared<EmulatedExecutor>(problem, EmulatedOptions{.time_scale = options.time_scale,
                                                                               .stall_after = options.stall_after,
                                                                               .interrupted = options.interrupted});
-  for (const auto& [device, factor] : options.slowdown) executor->slow_down(device, factor);
+  for (const auto& [device, factor] : options.slowdown) {
+    if (device >= problem.device_count() || !(factor > 0))
+      throw InputError(
+          fmt::format("slowdown: found device {} and factor {}; required a device below {} and a factor above 0",
+                      device, factor, problem.device_count()));
+    executor->slow_down(device, factor);
+  }
   return executor;
 }
 
@@ -93,6 +99,7 @@ RunResult run(Executor& executor, const Placement& placement, const MeasureOptio
   RunResult result;
   result.graph = problem.graph().title();
   result.machine = problem.machine().name();
+  result.devices = executor.name();
   result.unitless = problem.graph().unitless();
   result.predicted = ExpectedObjective(problem).value(placement);
   Timeline timeline;

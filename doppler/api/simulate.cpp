@@ -1,13 +1,12 @@
 #include "doppler/simulate.h"
 
 #include "doppler/api/judge.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 
 SimulationResult simulate(const Problem& problem, const Placement& placement) {
   check_allowed("placement", problem, placement);
-  return simulate(problem, placement, Simulator(problem).simulate(placement));
+  return simulate(problem, placement, ExactObjective(problem).simulate(placement));
 }
 
 SimulationResult simulate(const Problem& problem, const Placement& placement, const Timeline& timeline) {

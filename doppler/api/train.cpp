@@ -1,5 +1,7 @@
 #include "doppler/train.h"
 
+#include <filesystem>
+
 #include "doppler/api/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -11,6 +13,10 @@ namespace doppler {
 
 TrainingResult train(const std::vector<NamedProblem>& problems, const std::string& path, const TrainOptions& options) {
   if (problems.empty()) throw InputError("train: no problems; required at least one");
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(parent, ignored))  // better found before the training than after it
+    throw InputError(fmt::format("{}: '{}' is no directory; required a place for the policy", path, parent.string()));
   const PolicyFile start = options.start.empty() ? shipped_policy() : read_policy(options.start);
   const std::unique_ptr<Policy> policy =
       policy_from(options.start.empty() ? "the shipped policy" : options.start, start);

@@ -118,7 +118,8 @@ void run_compare(const CompareOptions& options) {
   const Policies policies = load_policies(options.policy);
   method_options_from(options);         // a bad --time is better found before the graphs are read
   std::vector<LoadedProblem> problems;  // all of them first: a bad file must not cost finished work
-  for (const std::string& path : options.graphs) problems.push_back(load(path, options));
+  const Machine machine = machine_from(options);
+  for (const std::string& path : options.graphs) problems.push_back(load(path, machine, options));
 
   Comparison all;
   std::string nothing_feasible;

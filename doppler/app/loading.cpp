@@ -70,10 +70,4 @@ std::string show_time(const LoadedProblem& loaded, Seconds value) {
   return format_time(value, loaded.problem.graph().unitless());
 }
 
-std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow) {
-  return fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}", loaded.file.path,
-                     loaded.problem.graph().name(overflow.op), format_bytes(overflow.needed),
-                     loaded.problem.machine().device(overflow.device).name, format_bytes(overflow.capacity));
-}
-
 }  // namespace doppler

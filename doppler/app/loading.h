@@ -23,7 +23,4 @@ LoadedProblem load(const std::string& path, const Machine& machine, const Option
 
 std::string show_time(const LoadedProblem& loaded, Seconds value);
 
-// One line that says why the run does not fit: op, device, bytes.
-std::string describe_overflow(const LoadedProblem& loaded, const Timeline::Overflow& overflow);
-
 }  // namespace doppler

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
@@ -25,7 +26,7 @@ void lower_program(const LowerVerb& options, const std::string& text) {
   write_lowered(*model.program, make_plan(*model.program, options, std::nullopt), options.path, options);
 }
 
-void lower_model(const LowerVerb& options) {
+void lower_model(const LowerVerb& options, std::string content) {
   const bool whole = options.plan == "uncut";
   if (!whole && options.plan != "eindecomp")
     throw InputError(fmt::format("--plan: found '{}' for an ONNX model; required eindecomp or uncut", options.plan));
@@ -38,7 +39,9 @@ void lower_model(const LowerVerb& options) {
   loading.shard = whole ? 0 : options.parts;
   std::optional<Machine> machine;
   if (!options.machine.empty()) machine = load_machine(options.machine);
-  const GraphFile file = load_graph(options.path, machine ? &*machine : nullptr, loading);
+  const GraphFile file =
+      parse_graph_file(options.path, std::move(content), machine ? &*machine : nullptr, load_options(loading));
+  for (const std::string& warning : file.warnings) complain("warning: " + warning);
   write_file_atomically(options.output, graph_to_json(*file.graph));
 }
 
@@ -56,7 +59,7 @@ void add_lower(CLI::App& command) {
   verb->footer("Example:\n  doppler lower examples/attention.ein --parts 4 -o graph.json");
   verb->callback([options] {
     const std::string content = read_file(options->path);
-    program::looks_like_onnx(content) ? lower_model(*options) : lower_program(*options, content);
+    program::looks_like_onnx(content) ? lower_model(*options, content) : lower_program(*options, content);
   });
 }
 

@@ -43,7 +43,7 @@ void run_place(const PlaceFlags& options) {
   if (options.output == "-" && options.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
   PlaceOptions placing = place_options(options);  // a bad flag is better found before a large graph is read
-  method_by_name(placing.method);
+  check(placing);
   std::optional<ExportFormat> format;
   if (!options.export_format.empty()) {
     format = parse_export_format(options.export_format);

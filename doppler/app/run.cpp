@@ -65,8 +65,11 @@ void run_verb(RunFlags options) {
   RunResult result = run(*executor, placement, measuring, &last);
   result.graph = loaded.file.path;
   result.devices = options.executor.devices;
-  if (!options.output.empty() && !result.interrupted)
-    write_results(dynamic_cast<ThreadsExecutor&>(*executor), placement, options.output);
+  if (!options.output.empty() && !result.interrupted) try {
+      write_results(dynamic_cast<ThreadsExecutor&>(*executor), placement, options.output);
+    } catch (const RunCancelled&) {
+      complain("interrupted; the program's results were not written");
+    }
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(last, loaded.problem.graph(), loaded.problem.machine()));
   present(options, result);

@@ -114,9 +114,9 @@ ServiceResult result_of(const LoadedProblem& loaded, const Deployment& deploymen
 }
 
 void write_incumbent(const LoadedProblem& loaded, const Deployment& deployment, const ServeOptions& serving,
-                     const Options& options) {
+                     const Options& options, std::string_view policy) {
   Provenance made = provenance_of(loaded.problem, loaded.file.path);
-  made.method = made.winner = "doppler";
+  made.method = made.winner = policy;
   made.budget = fmt::format("{} runs", deployment.runs());
   made.seed = options.seed;
   made.lower_bound = lower_bound(loaded.problem).value;
@@ -168,7 +168,7 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   service.interrupted = interrupt_flag();
   for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
   const Service served = serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
-  if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options);
+  if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options, deploying.policy->name());
   const ServiceResult result = result_of(loaded, deployment, served);
   if (!serving.plot.empty()) write_file_atomically(serving.plot, plot_to_svg(service_plot(result)));
   present(options, result);

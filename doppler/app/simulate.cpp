@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "doppler/api/judge.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/placements.h"
 #include "doppler/app/verbs.h"
@@ -9,7 +10,6 @@
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
 #include "doppler/report/trace.h"
-#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
@@ -23,7 +23,7 @@ void run_simulate(const SimulateOptions& options) {
   const Placement placement =
       placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");
 
-  const Timeline timeline = Simulator(loaded.problem).simulate(placement);
+  const Timeline timeline = ExactObjective(loaded.problem).simulate(placement);
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem.graph(), loaded.problem.machine()));
   if (!options.dot.empty())
@@ -31,7 +31,7 @@ void run_simulate(const SimulateOptions& options) {
   SimulationResult result = simulate(loaded.problem, placement, timeline);
   result.outcome.made.graph = loaded.file.path;
   present(options, result);
-  if (timeline.overflow) throw InfeasibleError(describe_overflow(loaded, *timeline.overflow));
+  if (timeline.overflow) throw InfeasibleError(describe(loaded.file.path, loaded.problem, *timeline.overflow));
 }
 
 }  // namespace

@@ -57,12 +57,12 @@ void TrainingRun::keep_measurements(MeasuredObjective& objective, bool resume) {
   }
   write_file_atomically(path, kept);
   measurements_.open(path, std::ios::app);
-  objective.on_run = [this, path](std::uint64_t key, Seconds time) {
+  objective.on_run([this, path](std::uint64_t key, Seconds time) {
     measurements_ << nlohmann::ordered_json{{"placement", fmt::format("{:016x}", key)}, {"seconds", time}}.dump()
                   << "\n"
                   << std::flush;
     if (!measurements_) throw InputError(fmt::format("{}: cannot be written; required a disk with room", path));
-  };
+  });
 }
 
 void TrainingRun::write_line(const std::string& text) {

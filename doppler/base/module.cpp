@@ -13,7 +13,7 @@ namespace doppler {
 
 void* open_module(const Module& module, const std::filesystem::path& directory, const char* symbol) {
   const std::filesystem::path above = directory.parent_path();
-  std::vector<std::filesystem::path> places = {directory, above / "lib" / "doppler"};
+  std::vector<std::filesystem::path> places = {directory, above / "lib" / "doppler", above / "doppler"};
   if (directory != above / "bin") places.push_back(above / "bin");
   std::string sought;
   for (const auto& place : places) {

@@ -109,7 +109,11 @@ GraphFile lower_to_file(std::string name, std::shared_ptr<program::Program> prog
 }
 
 GraphFile read_graph_file(const std::string& path, const Machine* machine, const LoadOptions& options) {
-  std::string content = read_file(path);
+  return parse_graph_file(path, read_file(path), machine, options);
+}
+
+GraphFile parse_graph_file(const std::string& path, std::string content, const Machine* machine,
+                           const LoadOptions& options) {
   if (program::looks_like_onnx(content)) return read_model(path, std::move(content), machine, options);
   if (options.shard > 0 || !options.dims.empty())
     throw InputError(

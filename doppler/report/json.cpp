@@ -75,6 +75,8 @@ void fields(Archive& a, T& outcome) {
   a.or_absent("reason", outcome.reason);
   a("expected", outcome.expected);
   if (outcome.expected) a("jitter", outcome.jitter);
+  a.or_absent("doppler", outcome.made.version);
+  a.or_absent("budget", outcome.made.budget);
 }
 template <typename Archive, Is<Outcome> T>
 void method_fields(Archive& a, T& outcome) {
@@ -397,6 +399,7 @@ class Reader {
   void unit(const char* key, bool& unitless) {
     std::string text;
     read(key, required(key), text);
+    if (text != "s" && text != "graph") fail(key, required(key), "s or graph");
     unitless = text == "graph";
   }
   template <typename T>

@@ -41,11 +41,11 @@ std::vector<DeviceUse> device_uses(const Timeline& timeline, const Machine& mach
     const Device& device = machine.device(id);
     DeviceUse& use = uses[id];
     use.name = device.name;
-    use.busy = timeline.busy[id];
+    if (id < timeline.busy.size()) use.busy = timeline.busy[id];
     use.memory = device.memory;
     if (id < timeline.peak_memory.size()) use.peak_memory = timeline.peak_memory[id];
     const double whole = device.slots * timeline.makespan;
-    if (whole > 0) use.utilisation = timeline.busy[id] / whole;
+    if (whole > 0) use.utilisation = use.busy / whole;
     for (std::size_t i = 0; i < kParts; ++i)
       use.activity.push_back(whole > 0 ? busy[id * kParts + i] / (whole / kParts) : 0);
   }

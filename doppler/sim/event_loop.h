@@ -10,7 +10,7 @@
 
 namespace doppler {
 
-// Everything that the list engine cannot do: ready queues ordered by rank (`priority`, and `random` as a
+// Everything that ListLoop cannot do: ready queues ordered by rank (`priority`, and `random` as a
 // priority drawn by seed), links with a limited number of channels, and receivers that copy, under any discipline.
 //
 // At each instant all ends and arrivals happen first; then every device with a free slot takes ops from its

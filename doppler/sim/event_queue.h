@@ -19,7 +19,7 @@ class EventQueue {
   struct Entry {
     Seconds time;
     std::uint32_t id;
-    std::uint32_t payload;  // whatever the engine wants to find again
+    std::uint32_t payload;  // whatever the loop wants to find again
   };
 
   // Holds up to `capacity` entries at a time without allocating. Times must not be negative.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -29,12 +31,12 @@ class MeasuredObjective final : public Objective {
   // Needs an incumbent.
   Seconds value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) override;
   using Objective::value;
-  // There is one system, and it runs one placement at a time.
+  // Shares everything that was measured, the incumbent and the system, which runs one placement at a time.
   std::unique_ptr<Objective> another() const override;
 
   // The placement that is served otherwise: the yardstick. Runs it unless its times are known.
   void set_incumbent(const Placement& placement);
-  Seconds incumbent_time() const { return incumbent_time_; }
+  Seconds incumbent_time() const;
 
   // Whether value() would go by the prediction.
   bool would_refuse(const Placement& placement);
@@ -43,28 +45,37 @@ class MeasuredObjective final : public Objective {
   // Runs it once more, without asking what is known; remembered too.
   Seconds run(const Placement& placement);
 
-  std::uint64_t runs() const { return runs_; }        // of the system, with those that were recalled
-  std::uint64_t reused() const { return reused_; }    // evaluations that cost no run
-  std::uint64_t refused() const { return refused_; }  // evaluations by prediction
+  std::uint64_t runs() const;     // of the system, with those that were recalled
+  std::uint64_t reused() const;   // evaluations that cost no run
+  std::uint64_t refused() const;  // evaluations by prediction
 
   // What the runs of this process say of the devices; null: there was none.
-  const DeviceRatios* ratios() const { return observed_ ? &ratios_ : nullptr; }
+  const DeviceRatios* ratios() const;
 
   // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
   std::uint64_t key(const Placement& placement) const;
-  // Called after every run of the system, so that it can be kept; recall() takes it back in a later process.
-  std::function<void(std::uint64_t key, Seconds time)> on_run;
+  // `keep` is called after every run of the system, so that it can be kept; recall() takes it back in a later process.
+  void on_run(std::function<void(std::uint64_t key, Seconds time)> keep);
   void recall(std::uint64_t key, Seconds time);
 
  private:
-  std::shared_ptr<Executor> executor_;
+  // What all copies share. One system: whoever asks waits until it is free.
+  struct Shared {
+    Shared(std::shared_ptr<Executor> system, const Problem& problem) : executor(std::move(system)), ratios(problem) {}
+    std::recursive_mutex mutex;
+    std::shared_ptr<Executor> executor;
+    std::function<void(std::uint64_t key, Seconds time)> on_run;
+    DeviceRatios ratios;
+    bool observed = false;
+    Seconds incumbent_time = 0, incumbent_prediction = 0;
+    std::unordered_map<std::uint64_t, std::vector<Seconds>> times;  // by key; looked up, never iterated
+    std::uint64_t runs = 0, reused = 0, refused = 0;
+  };
+  MeasuredObjective(std::shared_ptr<Shared> shared, const Problem& problem, MeasuredObjectiveOptions options);
+
+  std::shared_ptr<Shared> shared_;
   MeasuredObjectiveOptions options_;
-  DeviceRatios ratios_;
-  bool observed_ = false;
   bool ranked_;  // the discipline reads priorities
-  Seconds incumbent_time_ = 0, incumbent_prediction_ = 0;
-  std::unordered_map<std::uint64_t, std::vector<Seconds>> times_;  // by key; looked up, never iterated
-  std::uint64_t runs_ = 0, reused_ = 0, refused_ = 0;
 };
 
 }  // namespace doppler

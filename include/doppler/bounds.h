@@ -18,6 +18,8 @@ struct LowerBound {
   };
   Seconds value = 0;
   Kind kind = Kind::work;
+
+  bool operator==(const LowerBound&) const = default;
 };
 std::string_view to_string(LowerBound::Kind kind);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// What doppler throws. Every function that reads or searches says which of these it throws and when; nothing else leaves
-// the library.
+// What doppler throws. Every function says which of these it throws and when.
 //
 //   try {
 //     doppler::load_problem(path, machine);
@@ -28,6 +27,11 @@ struct InfeasibleError : std::runtime_error {
 // Our bug: exit code 70.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
+};
+
+// A run was interrupted, by the user or by whoever else was given the flag.
+struct RunCancelled : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace doppler

@@ -1,18 +1,13 @@
 #pragma once
 
 #include <limits>
-#include <stdexcept>
 #include <string_view>
 
+#include "doppler/errors.h"
 #include "doppler/problem.h"
 #include "doppler/timeline.h"
 
 namespace doppler {
-
-// A run was interrupted, by the user or by whoever else was given the flag.
-struct RunCancelled : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // What an executor can do for a problem that it accepted.
 struct ExecutorLimits {
@@ -26,8 +21,8 @@ struct ExecutorLimits {
 // executors that there are: threads with real kernels, and emulated devices. An executor refuses a problem that it
 // cannot run when it is made: its constructor throws InputError, and its static obstacle(problem) says why.
 //
-//   ThreadsExecutor executor(problem);
-//   Timeline timeline = executor.run(placement);
+//   std::shared_ptr<Executor> executor = make_executor(problem);   // run.h
+//   Timeline timeline = executor->run(placement);
 class Executor {
  public:
   virtual ~Executor() = default;

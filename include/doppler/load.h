@@ -37,6 +37,9 @@ struct GraphFile {
 // Reads a file in any format of docs/formats.md, by content; "-" is standard input. A program is cut for `machine`, one
 // part per device, and a model if options.shard asks for it; null: no machine decides. Throws InputError.
 GraphFile read_graph_file(const std::string& path, const Machine* machine, const LoadOptions& options = {});
+// The same for what is in memory already; `path` starts texts.
+GraphFile parse_graph_file(const std::string& path, std::string content, const Machine* machine,
+                           const LoadOptions& options = {});
 
 // The file on a machine. Throws InputError and InfeasibleError as Problem does, and InputError for a wrong pin.
 Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOptions& options = {});

@@ -41,6 +41,9 @@ struct PlaceOptions {
   const std::atomic<bool>* interrupted = nullptr;         // set it from anywhere: the best so far is returned soon
 };
 
+// Throws InputError if the options are wrong whatever the problem: an unknown method, a policy that cannot be read.
+void check(const PlaceOptions& options);
+
 // Runs the method and says what its placement is worth. Throws InputError for a wrong option and InfeasibleError if
 // nothing that fits in memory was found.
 PlaceResult place(const Problem& problem, const PlaceOptions& options = {});

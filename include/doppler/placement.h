@@ -52,6 +52,8 @@ struct Provenance {
   std::uint64_t evaluations = 0;  // simulations it used
   std::string graph, machine, discipline, links;
   Seconds makespan = 0, lower_bound = 0;
+
+  bool operator==(const Provenance&) const = default;
 };
 
 std::string placement_to_json(const Placement& placement, const Provenance& provenance);

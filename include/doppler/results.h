@@ -12,7 +12,7 @@
 #include "doppler/time_account.h"
 #include "doppler/timeline.h"
 
-// What verbs find, as data: one struct each. json.h writes and reads them, text.h prints them. Times are seconds, or the
+// What verbs find, as data: one struct each, with to_json(), parse_result() and to_text(). Times are seconds, or the
 // graph's own unit where `unitless`.
 namespace doppler {
 
@@ -30,6 +30,8 @@ struct Outcome {
   bool unitless = false;
   std::optional<Seconds> expected = std::nullopt;  // the mean makespan if times vary; none if they do not
   double jitter = 0;                               // how much they do
+
+  bool operator==(const Outcome&) const = default;
 };
 
 // Whether `a` is the one to take: by what is to be expected, where times vary. All outcomes of a graph say it, or none.
@@ -43,14 +45,20 @@ struct DeviceUse {
   double utilisation = 0;             // busy time over slots × makespan
   Bytes peak_memory = 0, memory = 0;  // memory 0: unlimited
   std::vector<double> activity = {};  // the share of its slots that was busy, in equal parts of the run
+
+  bool operator==(const DeviceUse&) const = default;
 };
 struct Traffic {
   std::size_t transfers = 0;
   Bytes bytes = 0;
+
+  bool operator==(const Traffic&) const = default;
 };
 struct OverflowFact {
   std::string op, device;
   Bytes needed = 0, capacity = 0;
+
+  bool operator==(const OverflowFact&) const = default;
 };
 
 struct SimulationResult {
@@ -58,6 +66,8 @@ struct SimulationResult {
   std::optional<OverflowFact> overflow;  // none: it fits
   std::vector<DeviceUse> devices;
   Traffic transfers;
+
+  bool operator==(const SimulationResult&) const = default;
 };
 
 struct PlaceResult {
@@ -65,15 +75,21 @@ struct PlaceResult {
   std::size_t ops = 0, edges = 0;
   std::optional<Seconds> single_device;  // the best single device; none can run and hold the graph
   Placement placement;
+
+  bool operator==(const PlaceResult&) const = default;
 };
 
 struct ComparisonRow {
   Outcome outcome;
   std::size_t ops = 0;  // of its graph
   bool added = false;   // not asked for: the strongest cheap baseline
+
+  bool operator==(const ComparisonRow&) const = default;
 };
 struct Comparison {
   std::vector<ComparisonRow> rows;  // graph by graph, in the order of the methods
+
+  bool operator==(const Comparison&) const = default;
 };
 
 // ---- info ----
@@ -85,12 +101,16 @@ struct KindShare {
   Flops flops = 0;
   double bytes = 0;                         // read and written
   double flops_share = 0, bytes_share = 0;  // of the graph's
+
+  bool operator==(const KindShare&) const = default;
 };
 struct ModelFacts {  // an ONNX file
   double macs = 0, flops = 0;
   std::uint64_t parameters = 0;
   Bytes parameter_bytes = 0;
   std::size_t nodes = 0, folded_nodes = 0;
+
+  bool operator==(const ModelFacts&) const = default;
 };
 struct GraphFacts {
   // What work is counted in: seconds on the given machine, explicit times, or flops where neither is known.
@@ -109,6 +129,8 @@ struct GraphFacts {
   std::optional<LowerBound> bound;
   std::optional<ModelFacts> model;
   std::vector<std::string> warnings;
+
+  bool operator==(const GraphFacts&) const = default;
 };
 
 std::string_view to_string(GraphFacts::Measure measure);  // "s", "graph", "flops"
@@ -121,6 +143,8 @@ struct RunResult {
     std::size_t ops = 0;
     DeviceTime time;  // of the last run
     Bytes peak_memory = 0;
+
+    bool operator==(const Device&) const = default;
   };
   std::string graph, machine, devices;  // devices: "cpu", "cuda" or "emulated"
   bool unitless = false;
@@ -131,6 +155,8 @@ struct RunResult {
   bool interrupted = false;
   Seconds last = 0;  // the makespan that the devices' times are of
   std::vector<Device> device_times;
+
+  bool operator==(const RunResult&) const = default;
 };
 
 // A service that improves its placement while it runs.
@@ -141,10 +167,14 @@ struct ServiceResult {
     double factor = 1;
     std::size_t run = 0;                         // the first that is affected, from 0
     std::optional<Seconds> before, right_after;  // medians of the incumbent
+
+    bool operator==(const Drift&) const = default;
   };
   struct Event {
     std::uint64_t run = 0;
     std::string kind, text;
+
+    bool operator==(const Event&) const = default;
   };
   std::string graph, title, machine;
   bool unitless = false;
@@ -154,6 +184,8 @@ struct ServiceResult {
   std::optional<Seconds> at_first, at_the_end;
   std::vector<Drift> drifts;
   std::vector<Event> events;
+
+  bool operator==(const ServiceResult&) const = default;
 };
 
 // How well the simulator predicts.
@@ -162,6 +194,8 @@ struct ValidityResult {
     std::string origin;
     Seconds simulated = 0, measured = 0;
     std::vector<Seconds> times;  // what `measured` is made of
+
+    bool operator==(const Sample&) const = default;
   };
   struct Of {  // one graph
     std::string graph;
@@ -172,8 +206,12 @@ struct ValidityResult {
     // What Spearman would be between these measured times and others like them. None if a placement ran only once.
     std::optional<double> repeatability;
     std::vector<Sample> samples;
+
+    bool operator==(const Of&) const = default;
   };
   std::vector<Of> graphs;
+
+  bool operator==(const ValidityResult&) const = default;
 };
 
 struct CalibrationResult {
@@ -183,6 +221,8 @@ struct CalibrationResult {
     double flops_per_second = 0, bytes_per_second = 0;  // medians
     double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
     std::optional<double> interference;                 // how much longer beside others, as a factor
+
+    bool operator==(const Kind&) const = default;
   };
   std::string machine, links;
   bool emulated = false;
@@ -192,6 +232,8 @@ struct CalibrationResult {
   Seconds latency = 0;
   double bytes_per_second = 0;  // of the links; 0: transfers of one size only
   double jitter = 0, stretch = 1;
+
+  bool operator==(const CalibrationResult&) const = default;
 };
 
 // ---- train ----
@@ -202,6 +244,8 @@ struct TrainingResult {
     std::optional<Seconds> best;  // none: nothing that fits in memory was found
     Seconds lower_bound = 0;
     bool unitless = false;
+
+    bool operator==(const Task&) const = default;
   };
   struct System {  // stage III
     std::uint64_t runs = 0, reused = 0, refused = 0;
@@ -210,6 +254,8 @@ struct TrainingResult {
     double p = 1;
     std::size_t finalists = 0;
     bool unitless = false;
+
+    bool operator==(const System&) const = default;
   };
   std::string directory;
   std::uint64_t episodes = 0, seed = 0;
@@ -217,6 +263,8 @@ struct TrainingResult {
   std::optional<double> validation;  // of the best cheap heuristic
   std::optional<System> system;
   std::vector<Task> tasks;
+
+  bool operator==(const TrainingResult&) const = default;
 };
 
 using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, RunResult, ServiceResult,

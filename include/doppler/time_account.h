@@ -15,6 +15,8 @@ struct DeviceTime {
   Seconds channel = 0;  // the result was there, but the link was busy or the destination had no space for a copy
   Seconds memory = 0;   // the inputs were there and the device was free, but it had no space for the results
   Seconds done = 0;     // after its last op
+
+  bool operator==(const DeviceTime&) const = default;
 };
 
 // Of a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it waited

@@ -144,7 +144,7 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
   SystemSession whole(one), first(other);
   whole.run();
   std::vector<std::pair<std::uint64_t, Seconds>> kept;
-  first.stage().objective().on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
+  first.stage().objective().on_run([&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); });
   first.run_until_system(3);
   const std::string saved = policy_to_bytes(first.trainer.save());
   first.run_until_system(4);  // lost by the kill, but for its measurements

@@ -21,6 +21,8 @@ Outcome good_outcome() {
   outcome.bound_kind = LowerBound::Kind::interval;
   outcome.gap = 0.25;  // 4 / 3.2 - 1
   outcome.seconds = 0.1;
+  outcome.made.version = "0.1.0";
+  outcome.made.budget = "10s";
   return outcome;
 }
 
@@ -128,6 +130,7 @@ TEST_P(EveryResult, IsReadAsItWasWritten) {
   const std::string text = to_json(GetParam());
   const AnyResult read = parse_result("test", text);
   EXPECT_EQ(read.index(), GetParam().index());
+  EXPECT_TRUE(read == GetParam());  // no field is forgotten
   EXPECT_EQ(to_json(read), text);
   EXPECT_EQ(to_text(read), to_text(GetParam()));
   EXPECT_FALSE(to_text(read).empty());

@@ -116,7 +116,7 @@ TEST(AMeasuredObjective, GoesOnWithWhatAnEarlierOneMeasured) {
   const auto before = scripted(f.world, {10, 10, 10, 9, 9, 9}), after = scripted(f.world, {8});
   std::vector<std::pair<std::uint64_t, Seconds>> kept;
   MeasuredObjective first(before, f.world);
-  first.on_run = [&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); };
+  first.on_run([&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); });
   first.set_incumbent(f.even);
   first.value(f.mirrored);
   ASSERT_EQ(kept.size(), 6U);

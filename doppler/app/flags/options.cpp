@@ -29,7 +29,8 @@ bool is_input(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const auto file = nlohmann::json::parse(read_file(path), nullptr, false);  // "discarded" if it is not JSON
   if (!file.is_object()) return true;
-  return !file.contains("result");
+  if (file.contains("result") || file.contains("results")) return false;  // the second is how older versions began
+  return !file.contains("graph") || file.contains("assignment");
 }
 
 }  // namespace

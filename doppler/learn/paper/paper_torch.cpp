@@ -152,9 +152,9 @@ Tensor indices(const std::vector<std::int64_t>& values) {
   return torch::tensor(at::ArrayRef<std::int64_t>(values), torch::kInt64);
 }
 
-class Engine final : public PaperTorch {
+class TorchNetworks final : public PaperTorch {
  public:
-  Engine(float* parameters, float* gradients) : parameters_(parameters), gradients_(gradients) {
+  TorchNetworks(float* parameters, float* gradients) : parameters_(parameters), gradients_(gradients) {
     sel_gnn_ = cut(kPaperGnn);
     sel_ = cut(kPaperSel);
     plc_gnn_ = cut(kPaperGnn);
@@ -330,5 +330,5 @@ extern "C" doppler::PaperTorch* doppler_make_paper_engine(float* parameters, flo
   if (size != doppler::parameter_count()) return nullptr;
   // One core each: several trainings run side by side, and results must not depend on the number of cores.
   at::set_num_threads(1);
-  return new doppler::Engine(parameters, gradients);
+  return new doppler::TorchNetworks(parameters, gradients);
 }

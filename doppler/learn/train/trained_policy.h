@@ -28,7 +28,7 @@ class TrainedPolicy final : public LearnedPolicy {
   std::string where_;
   PolicyFile file_;
   TrainedPolicyOptions options_;
-  std::string_view name_;
+  std::string name_;
 };
 
 }  // namespace doppler
