@@ -1,6 +1,6 @@
 // CPU milliseconds of the learner. An episode is one sampled rollout with its simulation and its share of the update.
-// Architectures are compared in one run, update against update, because the speed of the machine changes from run to run:
-// `times_default` is the ratio to the default network on the same graph.
+// Architectures are compared in one run, update against update, because the speed of the machine changes from run to
+// run: `times_default` is the ratio to the default network on the same graph.
 
 #include <ctime>
 #include <functional>

@@ -1,4 +1,5 @@
-// Builds a graph in code: two matrix products that a third one reads. On two devices the first two can run side by side.
+// Builds a graph in code: two matrix products that a third one reads. On two devices the first two can run side by
+// side.
 #include <doppler/place.h>
 #include <doppler/simulate.h>
 #include <iostream>

@@ -1,9 +1,10 @@
-// Plugs in an objective and a method from outside. The objective charges every byte that moves between devices, on top of
-// the makespan; the method tries random placements and keeps the best by whatever objective it is given.
+// Plugs in an objective and a method from outside. The objective charges every byte that moves between devices, on top
+// of the makespan; the method tries random placements and keeps the best by whatever objective it is given.
 #include <doppler/place.h>
 #include <doppler/simulate.h>
 #include <iostream>
 #include <random>
+#include <set>
 
 class FrugalObjective final : public doppler::Objective {
  public:
@@ -14,10 +15,12 @@ class FrugalObjective final : public doppler::Objective {
     constexpr doppler::Seconds kPerByte = 1e-9;
     const doppler::Graph& graph = problem().graph();
     double moved = 0;
-    for (doppler::TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
-      for (const doppler::OpId consumer : graph.consumers(tensor))
-        if (device_of_op[consumer] != device_of_op[graph.producer(tensor)])
-          moved += static_cast<double>(graph.bytes(tensor));
+    for (doppler::TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
+      std::set<doppler::DeviceId> elsewhere;  // a tensor moves once per device, however many ops read it there
+      for (const doppler::OpId consumer : graph.consumers(tensor)) elsewhere.insert(device_of_op[consumer]);
+      elsewhere.erase(device_of_op[graph.producer(tensor)]);
+      moved += static_cast<double>(graph.bytes(tensor)) * static_cast<double>(elsewhere.size());
+    }
     return makespan_.value(device_of_op, priority) + kPerByte * moved;
   }
   using Objective::value;
@@ -34,9 +37,11 @@ doppler::Proposal best_of_many(const doppler::Problem& problem, doppler::Objecti
   double least = 0;
   for (int attempt = 0; attempt < 200; ++attempt) {
     doppler::Placement placement;
+    placement.device_of_op.resize(problem.op_count());
     for (doppler::OpId op = 0; op < problem.op_count(); ++op) {
       const auto devices = problem.devices(op);
-      placement.device_of_op.push_back(devices[random() % devices.size()]);
+      const doppler::DeviceId device = devices[random() % devices.size()];
+      for (const doppler::OpId member : problem.unit(op)) placement.device_of_op[member] = device;  // colocated ops
     }
     const double value = objective.value(placement);
     if (best.evaluations++ > 0 && value >= least) continue;

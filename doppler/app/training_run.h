@@ -15,7 +15,8 @@ namespace doppler {
 //   placements/         the best placement found for each graph
 class TrainingRun {
  public:
-  // Makes the directory. Throws InputError if it holds a training and `resume` is not asked for, or the other way round.
+  // Makes the directory. Throws InputError if it holds a training and `resume` is not asked for, or the other way
+  // round.
   TrainingRun(std::string path, bool resume);
 
   // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.

@@ -13,8 +13,8 @@ double quantile(std::vector<double> values, double q);
 double trimmed_mean(std::vector<double> values, double share);
 
 // Of each row, its repeated timings on a box that others delay now and then: what its median would be if they delayed
-// all rows alike. Delays hardly touch the lower decile; times the ratio of median to lower decile that is usual among the
-// rows. All values are positive, no row is empty.
+// all rows alike. Delays hardly touch the lower decile; times the ratio of median to lower decile that is usual among
+// the rows. All values are positive, no row is empty.
 std::vector<double> steady_medians(const std::vector<std::vector<double>>& rows);
 
 // Correlation of two samples of one length, at least two; 0 if one of them is constant.

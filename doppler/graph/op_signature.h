@@ -7,8 +7,8 @@
 
 namespace doppler {
 
-// Everything that a graph says about the work of an op: two ops with one signature should take the same time on the same
-// device.
+// Everything that a graph says about the work of an op: two ops with one signature should take the same time on the
+// same device.
 struct OpSignature {
   std::string kind, dtype;
   Flops flops = 0;

@@ -18,8 +18,8 @@ struct Bytes16 {
   std::uint64_t half[2];
 };
 
-// A tile of both arrays fits in the first-level cache, so that a transposition reads and writes whole lines. Where steps
-// are powers of two, the lines of a tile compete for one set of the cache, which has eight or more places.
+// A tile of both arrays fits in the first-level cache, so that a transposition reads and writes whole lines. Where
+// steps are powers of two, the lines of a tile compete for one set of the cache, which has eight or more places.
 constexpr Index kTileRows = 16, kTileColumns = 8;
 
 }  // namespace

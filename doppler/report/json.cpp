@@ -10,9 +10,9 @@
 #include "doppler/graph/formats/json_reader.h"
 #include "doppler/results.h"
 
-// Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that what
-// is written can be read. A field is archive("key", value); an optional one that is empty is left out, or null where
-// archive.or_null() says so. What follows from other fields is archive.derived(): written for scripts, not read.
+// Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that
+// what is written can be read. A field is archive("key", value); an optional one that is empty is left out, or null
+// where archive.or_null() says so. What follows from other fields is archive.derived(): written for scripts, not read.
 namespace doppler {
 namespace {
 
@@ -20,7 +20,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-// By the alternatives of AnyResult.
+// The kinds are in the order of the alternatives of AnyResult.
 constexpr std::array<std::string_view, 9> kKinds = {"simulation", "place",    "comparison",  "graph",   "run",
                                                     "service",    "validity", "calibration", "training"};
 static_assert(kKinds.size() == std::variant_size_v<AnyResult>);

@@ -30,8 +30,8 @@ class Simulator {
   Seconds makespan(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority = {});
   Seconds makespan(const Placement& placement) { return makespan(placement.device_of_op, placement.priority); }
 
-  // A chain of ops that explains the makespan, last first: each op waited for the next one in the list, for its output or
-  // for the device. Ties and queues on links are settled by guess.
+  // A chain of ops that explains the makespan, last first: each op waited for the next one in the list, for its output
+  // or for the device. Ties and queues on links are settled by guess.
   void critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                       std::vector<OpId>& chain);
 

@@ -76,7 +76,7 @@ class ExactObjective final : public Objective {
 class ExpectedObjective final : public Objective {
  public:
   static constexpr std::size_t kDraws = 31;
-  // By the machine's own jitter, or by another.
+  // Times vary by the machine's own jitter, or by another.
   explicit ExpectedObjective(const Problem& problem) : ExpectedObjective(problem, problem.machine().jitter()) {}
   ExpectedObjective(const Problem& problem, double jitter, std::size_t draws = kDraws);
   ~ExpectedObjective() override;
@@ -86,8 +86,8 @@ class ExpectedObjective final : public Objective {
   using Objective::value;
   std::unique_ptr<Objective> another() const override;
 
-  // The values of several placements. Where the tables of all draws would be too large to keep, this is much faster than
-  // one value after the other.
+  // The values of several placements. Where the tables of all draws would be too large to keep, this is much faster
+  // than one value after the other.
   std::vector<Seconds> values(std::span<const Placement> placements);
   // The makespan of each draw, in the order of the draws.
   std::vector<Seconds> makespans(const Placement& placement);

@@ -51,9 +51,9 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options = {});
 //   const Method mine{"mine", "one line for people", Method::Family::search, true, my_function};
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options = {});
 
-// {"layers.0": 0, …}: the modules of an ONNX model and their devices, as `device_map` of Hugging Face takes them. Every
-// module that is on one device as a whole, then nodes by name. Accelerators are numbered as in CUDA, a processor is
-// "cpu". Throws InputError if the file is no ONNX model, or was cut.
+// {"layers.0": 0, …}: the modules of an ONNX model and their devices, as `device_map` of Hugging Face takes them.
+// Every module that is on one device as a whole, then nodes by name. Accelerators are numbered as in CUDA, a processor
+// is "cpu". Throws InputError if the file is no ONNX model, or was cut.
 std::string device_map(const GraphFile& file, const Placement& placement, const Machine& machine);
 
 }  // namespace doppler

@@ -49,8 +49,8 @@ Ties parse_ties(std::string_view text);
 
 using Pin = std::pair<OpId, DeviceId>;
 
-// One placement problem: a graph on a machine, what everything there costs, the rules, and where each op may go. It owns
-// its parts by sharing them, and they never change, so that a Problem is cheap to copy and nothing has to outlive
+// One placement problem: a graph on a machine, what everything there costs, the rules, and where each op may go. It
+// owns its parts by sharing them, and they never change, so that a Problem is cheap to copy and nothing has to outlive
 // anything. What an op can run on, pins and colocation groups become one list of allowed devices per op.
 //
 //   Problem problem(std::move(graph), load_machine("p100x4"), {.discipline = Discipline::priority});
@@ -129,8 +129,8 @@ class Problem {
 // method and the rest of the program.
 void verify(const Problem& problem, const Placement& placement);
 
-// Who made a placement of the problem, as far as the problem tells: this version, the graph by the name that the user has
-// for it, the machine and the rules.
+// Who made a placement of the problem, as far as the problem tells: this version, the graph by the name that the user
+// has for it, the machine and the rules.
 Provenance provenance_of(const Problem& problem, std::string graph);
 
 // Rank by descending b-level (mean costs), a topological order: the default priority.

@@ -5,8 +5,8 @@
 //   doppler::SimulationResult result = doppler::simulate(problem, placement);
 //   result.outcome.made.makespan; result.devices[0].utilisation; result.overflow;
 //
-// The simulator is work-conserving: a device with a free slot and a ready op runs one, an op is ready when every input is
-// on its device, and a tensor moves once per destination. Problem::rules() chooses the queues and the links.
+// The simulator is work-conserving: a device with a free slot and a ready op runs one, an op is ready when every input
+// is on its device, and a tensor moves once per destination. Problem::rules() chooses the queues and the links.
 //
 // To judge placements by something of your own, derive from Objective (objective.h) and give it to place().
 

@@ -31,8 +31,8 @@ struct TrainOptions {
   const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: what was learned is written
 };
 
-// Trains one policy on all problems, in turns, and writes it to `path`. The result has the best placement's makespan for
-// each. Throws InputError if the place cannot be written or a problem is too large to train on.
+// Trains one policy on all problems, in turns, and writes it to `path`. The result has the best placement's makespan
+// for each. Throws InputError if the place cannot be written or a problem is too large to train on.
 TrainingResult train(const std::vector<NamedProblem>& problems, const std::string& path,
                      const TrainOptions& options = {});
 

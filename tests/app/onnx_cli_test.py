@@ -117,6 +117,14 @@ class OnnxTest(unittest.TestCase):
         devices = json.loads(out.read_text())
         self.assertEqual([devices[f"layers.{i}"] for i in range(12)], [0] * 12)
 
+    def test_a_model_is_lowered_from_standard_input(self):
+        content = (MODELS / "conv.onnx").read_bytes()
+        done = subprocess.run([DOPPLER, "lower", "-", "--plan", "uncut"], input=content, capture_output=True,
+                              timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        piped, read = json.loads(done.stdout), json.loads(self.ok("lower", MODELS / "conv.onnx", "--plan", "uncut"))
+        self.assertEqual(piped["ops"], read["ops"])
+
     def test_bad_requests_say_what_is_required(self):
         model, native = MODELS / "conv.onnx", ROOT / "examples/blocks.json"
         place = ["place", model, "-m", "p100x4", "--method", "heft"]

@@ -17,8 +17,8 @@ std::vector<Number> whole_numbers(program::Index count, unsigned start) {
   return result;
 }
 
-// Of products of m × k matrices with the transposes of n × k ones, computed again and again by several threads at once,
-// each its own numbers and sizes.
+// Of products of m × k matrices with the transposes of n × k ones, computed again and again by several threads at
+// once, each its own numbers and sizes.
 template <typename Number>
 int wrong_products(program::Index least_m, program::Index n, program::Index least_k, int rounds) {
   std::atomic<int> wrong{0};

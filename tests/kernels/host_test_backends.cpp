@@ -3,9 +3,9 @@
 namespace doppler {
 namespace {
 
-// The host's kernels, with a memory per device that only they can reach: its addresses have bits that no address of this
-// processor has, others for each device. Whoever else reads or writes there, or takes a buffer for another device's,
-// crashes.
+// The host's kernels, with a memory per device that only they can reach: its addresses have bits that no address of
+// this processor has, others for each device. Whoever else reads or writes there, or takes a buffer for another
+// device's, crashes.
 class SeparateMemories final : public Backend {
  public:
   bool on_host() const override { return false; }

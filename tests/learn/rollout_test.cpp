@@ -97,7 +97,8 @@ TEST(TheDeviceHead, DrawsDevicesWithItsProbabilities) {
 }
 
 TEST(Imitation, LearnsFromADeviceThatThePolicyThinksImpossible) {
-  // With a head this steep some probabilities are exp(-200): 0 in f32, but the logit has its gradient all the same, −1.
+  // With a head this steep some probabilities are exp(-200): 0 in f32, but the logit has its gradient all the same,
+  // −1.
   const auto world = mixed_world({}, false);
   const PolicyInput input(*world);
   const auto imitate = [&]<typename Real>(Real) {

@@ -48,9 +48,9 @@ TEST(APortfolio, IsNeverWorseThanTheCheapMethodsOnProfiledNetworks) {
   EXPECT_EQ(instances, 3);
 }
 
-// H (op 5) waits for three ops of 1 s on devices a, c and e; then T takes 8 s on a. On b, which L of 8 s wants from 1.001 s
-// on, H goes first by a thousandth of a second, and all ends at 10.001 s; if one of the three is late, L goes first and H
-// waits for it: 18 s. On a, H waits for another op and all ends at 10.5 s, whoever is late.
+// H (op 5) waits for three ops of 1 s on devices a, c and e; then T takes 8 s on a. On b, which L of 8 s wants from
+// 1.001 s on, H goes first by a thousandth of a second, and all ends at 10.001 s; if one of the three is late, L goes
+// first and H waits for it: 18 s. On a, H waits for another op and all ends at 10.5 s, whoever is late.
 TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
   GraphBuilder builder("race");
   for (const std::map<std::string, Seconds>& times : std::vector<std::map<std::string, Seconds>>{{{"a", 1}},

@@ -26,11 +26,18 @@ Outcome good_outcome() {
   return outcome;
 }
 
-SimulationResult good_simulation() { return simulation_result(good_outcome(), two_op_problem(), two_op_timeline()); }
+// A simulation is of a placement that somebody else made.
+SimulationResult good_simulation() {
+  Outcome outcome = good_outcome();
+  outcome.made.method.clear();
+  outcome.made.winner.clear();
+  outcome.seconds = 0;
+  return simulation_result(outcome, two_op_problem(), two_op_timeline());
+}
 
 PlaceResult good_place() {
   PlaceResult result;
-  result.run = good_simulation();
+  result.run = simulation_result(good_outcome(), two_op_problem(), two_op_timeline());
   result.ops = 2;
   result.edges = 1;
   result.single_device = 5;

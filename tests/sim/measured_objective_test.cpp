@@ -130,6 +130,19 @@ TEST(AMeasuredObjective, GoesOnWithWhatAnEarlierOneMeasured) {
   EXPECT_EQ(second.runs(), 6U);
 }
 
+TEST(AMeasuredObjective, SharesWhatWasMeasuredWithOthersOfItsKind) {
+  // A search asks another one on every thread; the system runs each placement once for all of them.
+  Fixture f;
+  const auto system = scripted(f.world, {10, 10, 10, 9, 9, 9});
+  MeasuredObjective objective(system, f.world);
+  objective.set_incumbent(f.even);
+  const std::unique_ptr<Objective> one = objective.another(), other = objective.another();
+  EXPECT_EQ(one->value(f.mirrored), 9);
+  EXPECT_EQ(other->value(f.mirrored), 9);
+  EXPECT_EQ(objective.runs(), 6U);
+  EXPECT_EQ(objective.reused(), 1U);
+}
+
 TEST(AMeasuredObjective, NeedsAnIncumbent) {
   Fixture f;
   const auto system = scripted(f.world, {});

@@ -59,7 +59,8 @@ TEST(ASimulator, ExplainsTheMakespanByAChainOfOps) {
   // Device 0: op 0 until 1, op 2 until 2, op 3 until 4. Device 1: op 1 until 5, then op 4, there since 1 + 1, until 7.
   simulator.critical_chain(on({0, 1, 0, 0, 1}).device_of_op, {}, chain);
   EXPECT_EQ(chain, (std::vector<OpId>{4, 1}));
-  // Device 1: op 2 when 0 has arrived, at 4, until 5, op 3 until 7. Device 0: op 0 until 1, op 4 until 3. Device 2: op 1.
+  // Device 1: op 2 when 0 has arrived, at 4, until 5, op 3 until 7. Device 0: op 0 until 1, op 4 until 3. Device 2: op
+  // 1.
   const Problem three(world.graph(), uniform_machine(3));
   Simulator(three).critical_chain(on({0, 2, 1, 1, 0}).device_of_op, {}, chain);
   EXPECT_EQ(chain, (std::vector<OpId>{3, 2, 0}));
@@ -131,13 +132,14 @@ Rules receiver_rules() {
   return rules;
 }
 
-// For a receiver on device 1: two results of 4 s from ops 0 and 1 (1 s each) to ops 2 and 3, and ops 4 (3 s) and 5 (10 s).
+// For a receiver on device 1: two results of 4 s from ops 0 and 1 (1 s each) to ops 2 and 3, and ops 4 (3 s) and 5 (10
+// s).
 Graph work_for_a_receiver() { return graph_of({1, 1, 1, 1, 3, 10}, {{0, 2, 4}, {1, 3, 4}}); }
 
 TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
-  // Ops 0 and 1 (1 s each) on device 0 send tensors of 4 s to ops 2 and 3 (1 s) on device 1, which runs op 4 until 3 and
-  // has op 5 (10 s) ready all the time. The copies are asked for at 1 and 2, begin when op 4 ends and go before the ready
-  // op: 3-7 and 7-11. Then by ready time: op 5 (ready at 0) 11-21, op 2 (at 7) 21-22, op 3 (at 11) 22-23.
+  // Ops 0 and 1 (1 s each) on device 0 send tensors of 4 s to ops 2 and 3 (1 s) on device 1, which runs op 4 until 3
+  // and has op 5 (10 s) ready all the time. The copies are asked for at 1 and 2, begin when op 4 ends and go before the
+  // ready op: 3-7 and 7-11. Then by ready time: op 5 (ready at 0) 11-21, op 2 (at 7) 21-22, op 3 (at 11) 22-23.
   const Problem world(work_for_a_receiver(), uniform_machine(2), receiver_rules());
   const Timeline timeline = test::simulate(world, on({0, 0, 1, 1, 1, 1}));
   ASSERT_EQ(timeline.transfers.size(), 2u);
@@ -152,8 +154,9 @@ TEST(ASimulator, LetsTheReceiverCopyBetweenTwoOfItsOps) {
 }
 
 TEST(ASimulator, FollowsACriticalChainThroughACopyInTheWay) {
-  // Ops 0 (device 0) and 3 (device 1) end at 1. Device 1 copies op 0's result, 1-5, before op 2, which is ready at 1 and
-  // runs 5-6; op 1 needs the result, is ready at 5 and runs 6-7. The chain: 1 after 2, 2 after the copy of 0's result.
+  // Ops 0 (device 0) and 3 (device 1) end at 1. Device 1 copies op 0's result, 1-5, before op 2, which is ready at 1
+  // and runs 5-6; op 1 needs the result, is ready at 5 and runs 6-7. The chain: 1 after 2, 2 after the copy of 0's
+  // result.
   const Problem world(graph_of({1, 1, 1, 1}, {{0, 1, 4}, {3, 2, 0}}), uniform_machine(2), receiver_rules());
   const Placement placement = on({0, 1, 1, 1});
   ASSERT_EQ(run_of(test::simulate(world, placement), 2).start, 5);
@@ -163,9 +166,9 @@ TEST(ASimulator, FollowsACriticalChainThroughACopyInTheWay) {
 }
 
 TEST(ASimulator, CopiesInOneSlotWhileAnotherComputes) {
-  // As above with two slots on each device: ops 4 and 5 take those of device 1 at 0; the copies are made in the slot that
-  // op 4 leaves, 3-7 and 7-11, then ops 2 and 3 there: op 2 (ready at 7) 11-12; op 5 has left the other at 10, so op 2
-  // begins there at 10 and op 3 at 11.
+  // As above with two slots on each device: ops 4 and 5 take those of device 1 at 0; the copies are made in the slot
+  // that op 4 leaves, 3-7 and 7-11, then ops 2 and 3 there: op 2 (ready at 7) 11-12; op 5 has left the other at 10, so
+  // op 2 begins there at 10 and op 3 at 11.
   Device two_slots = uniform_machine(1).device(0);
   two_slots.slots = 2;
   Device other = two_slots;

@@ -17,8 +17,8 @@ Graph two_messages() {
 }
 
 TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
-  // a and b on device 0, c and d on device 1, one channel: a ends at 4, its result arrives at 7, c runs 7-8; b ends at 5,
-  // its result queues until 7 and arrives at 10, d runs 10-11.
+  // a and b on device 0, c and d on device 1, one channel: a ends at 4, its result arrives at 7, c runs 7-8; b ends at
+  // 5, its result queues until 7 and arrives at 10, d runs 10-11.
   const Graph graph = two_messages();
   const Machine machine = uniform_machine(2);
   const Problem problem(graph, machine, {.links = Links::channels});

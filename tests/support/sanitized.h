@@ -2,9 +2,9 @@
 
 namespace doppler::test {
 
-// Sanitizers slow code down five- to thirtyfold. Under them, tests that repeat something many times repeat it less often:
-// the code that they reach stays the same. What a search finds in a tenth of its time is no longer what a test asserts
-// of it, so such assertions are for the other builds.
+// Sanitizers slow code down five- to thirtyfold. Under them, tests that repeat something many times repeat it less
+// often: the code that they reach stays the same. What a search finds in a tenth of its time is no longer what a test
+// asserts of it, so such assertions are for the other builds.
 #ifdef DOPPLER_SANITIZED
 inline constexpr bool kSanitized = true;
 #else

@@ -23,8 +23,9 @@ struct ExecutorFlags {
 };
 void add_executor_flags(CLI::App& verb, ExecutorFlags& flags);
 
-// The executor that the flags ask for, for one problem. Throws InputError if the flags contradict one another, the graph
-// carries no program to run on devices that compute, an input file does not fit, or there are no CUDA devices to run on.
+// The executor that the flags ask for, for one problem. Throws InputError if the flags contradict one another, the
+// graph carries no program to run on devices that compute, an input file does not fit, or there are no CUDA devices to
+// run on.
 std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, std::uint64_t seed);
 
 }  // namespace doppler

@@ -22,8 +22,8 @@ class Parking {
     for (unsigned i = 0; i < threads_; ++i) places_[i].parked.store(0);
   }
 
-  // Sleeps until woken, unless `has_work()` holds already. Returns false if everybody sleeps or has left, so that nobody
-  // will come.
+  // Sleeps until woken, unless `has_work()` holds already. Returns false if everybody sleeps or has left, so that
+  // nobody will come.
   template <typename HasWork>
   bool park(unsigned thread, HasWork has_work) {
     std::atomic<std::uint32_t>& parked = places_[thread].parked;
@@ -76,8 +76,8 @@ class Parking {
   };
   unsigned threads_;
   std::unique_ptr<Place[]> places_;
-  // The number of threads asleep, less one for each that is being woken or was woken before it had counted itself: it is
-  // never above the truth.
+  // The number of threads asleep, less one for each that is being woken or was woken before it had counted itself: it
+  // is never above the truth.
   alignas(64) std::atomic<std::int32_t> asleep_{0};
 };
 

@@ -1,7 +1,7 @@
 #include "doppler/kernels/host/vector_math.h"
 
-// glibc has vector versions of these functions but shows them to the compiler only under -ffast-math, which would change
-// the meaning of NaN and infinity in the whole file. Declared so, and without <cmath>, the loops below use them.
+// glibc has vector versions of these functions but shows them to the compiler only under -ffast-math, which would
+// change the meaning of NaN and infinity in the whole file. Declared so, and without <cmath>, the loops below use them.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
 #define DOPPLER_VECTOR __attribute__((simd("notinbranch"), const))
 #else

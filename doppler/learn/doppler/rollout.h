@@ -10,7 +10,8 @@
 namespace doppler {
 
 // How much each part of the loss of one episode counts:
-//   sel · Σ_steps −log p(target op) + plc · Σ_steps −log p(target device) − entropy · Σ_steps (H_sel + H_plc)
+//   sel · Σ_steps −log p(target op) + plc · Σ_steps −log p(target device) − entropy · Σ_steps (H_sel +
+// H_plc)
 struct LossWeights {
   double sel = 0, plc = 0, entropy = 0;
 };

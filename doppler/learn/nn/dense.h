@@ -92,7 +92,8 @@ void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::
     }
 }
 
-// w[inner × columns] += xᵀ · g, for x[rows × inner] and g[rows × columns]. In bands of rows that stay in the cache.
+// w[inner × columns] += xᵀ · g, for x[rows × inner] and g[rows × columns]. In bands of rows that stay in the
+// cache.
 template <typename Real, typename Input>
 void outer_add(const Input* x, const Real* g, Real* w, std::size_t rows, std::size_t inner, std::size_t columns) {
   constexpr std::size_t kBand = 64;

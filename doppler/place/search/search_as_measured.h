@@ -15,9 +15,9 @@ struct Suggestion {
   Seconds predicted = 0, before = 0;  // of it, and of the incumbent
 };
 
-// The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what two
-// short annealings make of them and of the incumbent. A search optimises exact times and may end with a placement that
-// falls apart when they vary, so that the expected makespan decides, and is the prediction.
+// The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what
+// two short annealings make of them and of the incumbent. A search optimises exact times and may end with a placement
+// that falls apart when they vary, so that the expected makespan decides, and is the prediction.
 Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
                               const Advice& policy, const MethodOptions& options);
 

@@ -1,0 +1,108 @@
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "doppler/errors.h"
+#include "doppler/load.h"
+#include "doppler/place.h"
+#include "doppler/run.h"
+#include "doppler/simulate.h"
+#include "doppler/train.h"
+
+// What the public headers promise, by nothing but them.
+namespace doppler {
+namespace {
+
+// Two ops of 2 s that a third of 1 s reads; moving a result takes 1 s.
+Graph fork() {
+  GraphBuilder builder("fork");
+  const OpId a = builder.add_op({.name = "a", .explicit_times = {{"*", 2}}});
+  const OpId b = builder.add_op({.name = "b", .explicit_times = {{"*", 2}}});
+  const OpId c = builder.add_op({.name = "c", .explicit_times = {{"*", 1}}});
+  for (const OpId producer : {a, b}) builder.add_consumer(builder.add_tensor(producer, 8, 1.0), c);
+  return std::move(builder).build();
+}
+
+TEST(ThePublicApi, PlacesAGraphThatWasBuiltInCode) {
+  // Side by side: 2, one result moves until 3, c until 4. One device: 5.
+  const Problem problem(fork(), load_machine("uniform:2"));
+  const PlaceResult found = place(problem, {.method = "exact", .evaluations = 10'000});
+  EXPECT_EQ(found.run.outcome.made.makespan, 4);
+  EXPECT_EQ(found.single_device, 5);
+  EXPECT_TRUE(found.run.outcome.optimal);
+  EXPECT_EQ(found.run.outcome.made.budget, "10000 evaluations");
+  EXPECT_NE(to_text(found).find("proven optimal"), std::string::npos);
+  EXPECT_TRUE(std::get<PlaceResult>(parse_result("result", to_json(found))) == found);
+}
+
+TEST(ThePublicApi, RefusesWhatCannotBe) {
+  const Problem problem(fork(), load_machine("uniform:2")), other(fork(), load_machine("uniform:2"));
+  EXPECT_THROW(place(problem, {.method = "no such method"}), InputError);
+  EXPECT_THROW(check({.method = "heft", .train = 1}), InputError);
+  ExactObjective of_another(other);
+  EXPECT_THROW(place(problem, {.method = "heft", .objective = &of_another}), InputError);
+  EXPECT_THROW(simulate(problem, {.device_of_op = {0, 0}}), InputError);
+  EXPECT_THROW(simulate(problem, {.device_of_op = {0, 0, 7}}), InputError);
+  EXPECT_THROW(make_executor(problem), InputError);  // it has no program
+  EXPECT_THROW(make_executor(problem, {.devices = "abacus"}), InputError);
+  EXPECT_THROW(make_executor(problem, {.devices = "emulated", .slowdown = {{2, 2.0}}}), InputError);
+  EXPECT_THROW(train({{"fork", problem}}, "/no/such/directory/p", {.episodes = 16}), InputError);
+}
+
+TEST(ThePublicApi, SaysWhatAPlacementIsWorth) {
+  const Problem problem(fork(), load_machine("uniform:2"));
+  const SimulationResult one = simulate(problem, {.device_of_op = {0, 0, 0}});
+  EXPECT_EQ(one.outcome.made.makespan, 5);
+  EXPECT_FALSE(one.outcome.optimal);
+  EXPECT_EQ(one.devices[0].ops, 3u);
+  EXPECT_EQ(simulate(problem, {.device_of_op = {0, 1, 0}}).outcome.made.makespan, 4);
+}
+
+TEST(ThePublicApi, RunsAProgramFromAFileOnEmulatedDevicesAndOnCores) {
+  const std::string path = std::string(DOPPLER_TEST_DATA) + "/../../examples/attention.ein";
+  const LoadedProblem loaded = load_problem(path, load_machine("p100x4"));
+  ASSERT_TRUE(loaded.file.has_program);
+  const PlaceResult found = place(loaded.problem, {.method = "heft"});
+  const auto emulated = make_executor(loaded.problem, {.devices = "emulated"});
+  const RunResult run_once = run(*emulated, found.placement, {.repeat = 2, .warmup = 0});
+  EXPECT_EQ(run_once.devices, "emulated");
+  EXPECT_EQ(run_once.times.size(), 2u);
+  EXPECT_GE(run_once.measured, 0.9 * found.run.outcome.made.makespan);
+  EXPECT_EQ(run_once.device_times.size(), 4u);
+}
+
+// An executor that says only how long a run took.
+class Stopwatch final : public Executor {
+ public:
+  explicit Stopwatch(Problem problem) : problem_(std::move(problem)) {}
+  std::string_view name() const override { return "stopwatch"; }
+  const Problem& problem() const override { return problem_; }
+  Timeline run(const Placement&) override {
+    Timeline timeline;
+    timeline.makespan = 3;
+    return timeline;
+  }
+
+ private:
+  Problem problem_;
+};
+
+TEST(ThePublicApi, TakesExecutorsFromOutside) {
+  Stopwatch stopwatch(Problem(fork(), load_machine("uniform:2")));
+  EXPECT_EQ(run(stopwatch, {.device_of_op = {0, 1, 0}}, {.repeat = 3, .warmup = 0}).measured, 3);
+}
+
+TEST(ThePublicApi, TrainsAPolicyThatPlaceCanUse) {
+  const Problem problem(fork(), load_machine("uniform:2"));
+  const std::string path = testing::TempDir() + "/api_test.policy";
+  const TrainingResult trained = train({{"fork", problem}}, path, {.episodes = 32, .seed = 1});
+  ASSERT_EQ(trained.tasks.size(), 1u);
+  EXPECT_EQ(trained.tasks[0].best, 4);
+  EXPECT_EQ(place(problem, {.method = "doppler", .evaluations = 65, .policy = path}).run.outcome.made.makespan, 4);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace doppler
