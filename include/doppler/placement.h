@@ -29,10 +29,10 @@ std::string_view to_string(Cause cause);
 
 // A device for every op and, for the disciplines that want one, a priority.
 struct Placement {
-  std::vector<DeviceId> device_of_op;
+  std::vector<DeviceId> device_of_op = {};
   // Rank per op, a permutation of 0 … n-1, smaller first. Empty: the simulator ranks ops by b-level.
-  std::vector<std::uint32_t> priority;
-  std::vector<Cause> cause_of_op;  // empty: unknown
+  std::vector<std::uint32_t> priority = {};
+  std::vector<Cause> cause_of_op = {};  // empty: unknown
 
   bool operator==(const Placement&) const = default;
 };
