@@ -1,12 +1,14 @@
 #include "doppler/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/base/parse_enum.h"
 #include "doppler/graph/formats/json_reader.h"
 
 namespace doppler {
@@ -16,6 +18,9 @@ using nlohmann::json;
 
 constexpr std::string_view kFormat = "doppler-placement";
 constexpr int kVersion = 1;
+constexpr std::array kCauses = {Cause::chosen,         Cause::pinned,          Cause::colocated,     Cause::only_device,
+                                Cause::earliest_start, Cause::earliest_finish, Cause::critical_path, Cause::partition,
+                                Cause::fill_order,     Cause::memory,          Cause::search,        Cause::policy};
 
 const json& required_array(const std::string& where, const json& file, const char* key) {
   const auto found = file.find(key);
@@ -144,6 +149,14 @@ PlacementFile parse_placement(const std::string& where, std::string_view json_te
       throw InputError(fmt::format("{}: 'priority' has {} entries; required {}, one per op", where, numbers.size(),
                                    placement.device_of_op.size()));
     placement.priority = ranks_of(numbers);
+  }
+  if (file.contains("causes")) {
+    for (const json& cause : required_array(where, file, "causes"))
+      placement.cause_of_op.push_back(
+          parse_enum(cause.is_string() ? cause.get<std::string>() : cause.dump(), where + ": 'causes'", kCauses));
+    if (placement.cause_of_op.size() != placement.device_of_op.size())
+      throw InputError(fmt::format("{}: 'causes' has {} entries; required {}, one per op", where,
+                                   placement.cause_of_op.size(), placement.device_of_op.size()));
   }
   return result;
 }

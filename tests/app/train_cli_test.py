@@ -120,8 +120,8 @@ class TrainTest(CommandCase):
         self.fails("required at least 1", "train", graph, "--machine", "p100x4", "--out", out, "--episodes", 0)
         self.fails("required more than nothing", "train", graph, "--machine", "p100x4", "--out", out, "--time", "0s")
         self.fails("required graphs of different names", "train", graph, graph, "--machine", "p100x4", "--out", out)
-        self.fails("required a learned one: doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
-        self.fails("required a learned method among --methods: doppler", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
+        self.fails("required --method doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
+        self.fails("required doppler among --methods", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
         self.fails("--policy: found 'nobody'; required one of doppler", *base, "--policy", "nobody")
         self.fails("required of doppler 'gnn width 32 layers 2 messages episode' one of coparents, siblings, sel, plc",

@@ -40,6 +40,8 @@ class AModule : public testing::Test {
 
 TEST_F(AModule, IsFoundBesideTheLibrary) { EXPECT_EQ(answer_with_module_in("here"), 42); }
 TEST_F(AModule, IsFoundInAnInstallation) { EXPECT_EQ(answer_with_module_in("lib/doppler"), 42); }
+// Debian's libraries are in lib/x86_64-linux-gnu, the modules in lib/doppler.
+TEST_F(AModule, IsFoundBesideADirectoryOfLibraries) { EXPECT_EQ(answer_with_module_in("doppler"), 42); }
 TEST_F(AModule, IsFoundInABuildTree) { EXPECT_EQ(answer_with_module_in("bin"), 42); }
 
 TEST_F(AModule, ThatIsMissingIsAnErrorThatSaysWhereItWasSoughtAndWhatHasIt) {
@@ -49,7 +51,7 @@ TEST_F(AModule, ThatIsMissingIsAnErrorThatSaysWhereItWasSoughtAndWhatHasIt) {
   } catch (const InputError& error) {
     const auto at = [&](const char* place) { return (root_ / place / "module_answer.so").string(); };
     EXPECT_EQ(error.what(), "--answer: found no module_answer module at '" + at("here") + "' or '" + at("lib/doppler") +
-                                "' or '" + at("bin") + "'; required a test");
+                                "' or '" + at("doppler") + "' or '" + at("bin") + "'; required a test");
   }
 }
 

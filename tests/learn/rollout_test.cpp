@@ -252,7 +252,8 @@ TEST(ThePublishedNetwork, SaysWhereItLookedForItsModule) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
                  "--architecture paper: found no doppler_torch module at '/nowhere/bin/doppler_torch.so' or "
-                 "'/nowhere/lib/doppler/doppler_torch.so'; required a build that found libtorch (Debian: libtorch-dev; "
+                 "'/nowhere/lib/doppler/doppler_torch.so' or '/nowhere/doppler/doppler_torch.so'; required a build "
+                 "that found libtorch (Debian: libtorch-dev; "
                  "tools/install_deps test)");
   }
 }

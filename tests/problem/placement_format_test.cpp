@@ -25,7 +25,7 @@ TEST(APlacementFile, GivesDevicesAndRanksOfPriorities) {
 }
 
 TEST(APlacementFile, IsReadAsItWasWritten) {
-  const Placement placement{{1, 0, 1, 1}, {3, 0, 1, 2}, {}};
+  const Placement placement{{1, 0, 1, 1}, {3, 0, 1, 2}, {Cause::pinned, Cause::search, Cause::search, Cause::memory}};
   Provenance made;
   made.method = "heft";
   made.machine = "p100x4";
@@ -52,6 +52,8 @@ TEST(APlacementFile, IsRefusedIfItIsNone) {
             "p: op 1 is assigned to device -1; required the number of a device");
   EXPECT_EQ(error_of(R"({"format":"doppler-placement","version":1,"assignment":[0,1,1,0],"priority":[]})"),
             "p: 'priority' has 0 entries; required 4, one per op");
+  EXPECT_EQ(error_of(R"({"format":"doppler-placement","version":1,"assignment":[0,1,1,0],"causes":["search"]})"),
+            "p: 'causes' has 1 entries; required 4, one per op");
 }
 
 TEST(APlacementFile, MayNotNestDeeply) {

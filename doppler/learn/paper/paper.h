@@ -20,7 +20,7 @@ namespace doppler {
 // The first map of the device features has no bias; a sixth feature says whether an input is there.
 //
 // It runs on libtorch, in the module doppler_torch: loading that takes half a second, which the rest of the program
-// should not pay. Throws InputError if the module is neither in `directory` nor in ../lib/doppler from there.
+// should not pay. Throws InputError if open_module() finds no module from `directory`.
 std::unique_ptr<Network<float>> make_paper_network(Rng rng, const std::filesystem::path& directory);
 // DOPPLER with that network, whose module lies where this program does; null unless the text is "paper".
 std::unique_ptr<Policy> make_paper_policy(const std::string& architecture, Rng rng);
