@@ -12,8 +12,8 @@ struct Module {
   std::string_view required;  // What has it, and how to get that.
 };
 // Returns the function `symbol` of the module. The module is looked for in `directory` (an installed or built command,
-// the package of an interpreter), then in ../lib/doppler or ../doppler (an installation) and ../bin (a build tree) from there. Throws
-// InputError if it is in none of them.
+// the package of an interpreter), then in ../lib/doppler or ../doppler (an installation) and ../bin (a build tree) from
+// there. Throws InputError if it is in none of them.
 void* open_module(const Module& module, const std::filesystem::path& directory, const char* symbol);
 // Returns the directory of the file that holds this code: of the program, or of the shared library that this library
 // was linked into. Modules are found from there, so that they are found inside another program too.
