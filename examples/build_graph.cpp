@@ -1,10 +1,11 @@
 // Builds a graph in code: two matrix products that a third one reads. On two devices the first two can run side by
 // side.
+#include <doppler/errors.h>
 #include <doppler/place.h>
 #include <doppler/simulate.h>
 #include <iostream>
 
-int main() {
+int main() try {
   doppler::GraphBuilder builder("three products");
   const auto product = [&](const char* name) {
     return builder.add_op({.name = name, .kind = "matmul", .dtype = "f32", .flops = 2e12, .bytes_written = 64 << 20});
@@ -20,4 +21,7 @@ int main() {
               << "\n";
   const doppler::SimulationResult one = doppler::simulate(problem, {.device_of_op = {0, 0, 0}});
   std::cout << "speed-up over one device " << one.outcome.made.makespan / found.run.outcome.made.makespan << "\n";
+} catch (const doppler::InputError& error) {
+  std::cerr << error.what() << "\n";
+  return 2;
 }

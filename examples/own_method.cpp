@@ -1,5 +1,6 @@
 // Plugs in an objective and a method from outside. The objective charges every byte that moves between devices, on top
 // of the makespan; the method tries random placements and keeps the best by whatever objective it is given.
+#include <doppler/errors.h>
 #include <doppler/place.h>
 #include <doppler/simulate.h>
 #include <iostream>
@@ -51,7 +52,7 @@ doppler::Proposal best_of_many(const doppler::Problem& problem, doppler::Objecti
   return best;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const doppler::Problem problem =
       doppler::load_problem(argc > 1 ? argv[1] : "examples/blocks.json", doppler::load_machine("p100x4")).problem;
   FrugalObjective frugal(problem);
@@ -63,4 +64,7 @@ int main(int argc, char** argv) {
   std::cout << "best of 200 random placements: " << frugal.value(own.placement) << "\n"
             << "annealing by the same objective: " << frugal.value(annealed.placement) << "\n";
   return frugal.value(annealed.placement) <= frugal.value(own.placement) ? 0 : 1;
+} catch (const doppler::InputError& error) {
+  std::cerr << error.what() << "\n";
+  return 2;
 }

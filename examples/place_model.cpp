@@ -9,7 +9,8 @@ int main(int argc, char** argv) try {
   const doppler::LoadedProblem model = doppler::load_problem(argc > 1 ? argv[1] : "model.onnx", machine);
   const doppler::PlaceResult found = doppler::place(model.problem, {.time = 3});
   const doppler::Outcome& outcome = found.run.outcome;
-  std::cout << "makespan " << outcome.made.makespan << " s, at most " << 100 * outcome.gap << " % above the optimum\n"
+  std::cout << "makespan " << outcome.made.makespan << " s, " << (outcome.optimal ? 0 : 100 * outcome.gap)
+            << " % above what no placement can beat\n"
             << doppler::device_map(model.file, found.placement, machine);
 } catch (const doppler::InputError& error) {
   std::cerr << error.what() << "\n";

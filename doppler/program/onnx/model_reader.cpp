@@ -410,8 +410,9 @@ void ModelReader::refuse_unused_dims() const {
         if (dim.has_dim_param() && !dim.dim_param().empty()) symbols.insert("'" + dim.dim_param() + "'");
     std::string known;
     for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
-    throw InputError(fmt::format("{}: --dim {}={} names no dimension; required one of {} or tensor:axis",
-                                 reading_.where, key, size, known.empty() ? "no symbols" : known));
+    throw InputError(fmt::format(
+        "{}: --dim {}={} names no dimension; required {}tensor:axis", reading_.where, key, size,
+        known.empty() ? "no name, as no dimension is symbolic, but " : fmt::format("one of {} or ", known)));
   }
 }
 
