@@ -40,6 +40,12 @@ std::string describe(const std::string& graph, const Problem& problem, const Tim
                      problem.machine().device(overflow.device).name, format_bytes(overflow.capacity));
 }
 
+bool may_run_all(const Problem& problem, DeviceId device) {
+  for (OpId op = 0; op < problem.op_count(); ++op)
+    if (!problem.allows(op, device)) return false;
+  return true;
+}
+
 void check_allowed(const std::string& where, const Problem& problem, const Placement& placement) {
   const Graph& graph = problem.graph();
   const Machine& machine = problem.machine();

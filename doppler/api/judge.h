@@ -17,6 +17,9 @@ void add_expectation(Outcome& outcome, const Problem& problem, const Placement& 
 // One line that says why a run does not fit: op, device, bytes.
 std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow);
 
+// Whether everything may go to one device.
+bool may_run_all(const Problem& problem, DeviceId device);
+
 // Throws InputError if a user's placement contradicts the machine or the graph; `where` starts the text. A method's
 // placement may not, which is verify()'s business.
 void check_allowed(const std::string& where, const Problem& problem, const Placement& placement);

@@ -40,9 +40,7 @@ std::optional<Seconds> best_single_device(const Problem& problem) {
   std::vector<bool> class_done(problem.costs().device_classes(), false);
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
     if (class_done[problem.costs().device_class(device)]) continue;
-    bool allowed = true;
-    for (OpId op = 0; op < problem.op_count() && allowed; ++op) allowed = problem.allows(op, device);
-    if (!allowed) continue;
+    if (!may_run_all(problem, device)) continue;
     class_done[problem.costs().device_class(device)] = true;
     Placement placement;
     placement.device_of_op.assign(problem.op_count(), device);

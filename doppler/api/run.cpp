@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doppler/api/judge.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/statistics.h"
@@ -72,9 +73,7 @@ std::shared_ptr<Executor> make_threads(const Problem& problem, const ExecutorOpt
 std::optional<Seconds> time_on_one_device(Executor& executor, const MeasureOptions& options) {
   const Problem& problem = executor.problem();
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
-    bool allowed = true;
-    for (OpId op = 0; op < problem.op_count(); ++op) allowed = allowed && problem.allows(op, device);
-    if (!allowed) continue;
+    if (!may_run_all(problem, device)) continue;
     try {
       const Placement one{std::vector<DeviceId>(problem.op_count(), device), {}, {}};
       return median(time_repeatedly(executor, one, std::min(options.warmup, 1U), std::max(options.repeat / 4, 1U)));
