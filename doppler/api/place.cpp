@@ -8,11 +8,18 @@
 namespace doppler {
 namespace {
 
-MethodOptions method_options(const PlaceOptions& options, const LearnedPolicy* policy) {
-  MethodOptions result;
+// Shares of the time, at most, for what is not the search.
+constexpr double kBoundShare = 0.2, kSingleDeviceShare = 0.15;
+
+Budget budget_of(const PlaceOptions& options) {
   const Budget budget =
       options.evaluations ? Budget::for_evaluations(*options.evaluations) : Budget::for_time(options.time);
-  result.budget = budget.with_interrupt(options.interrupted);
+  return budget.with_interrupt(options.interrupted);
+}
+
+MethodOptions method_options(const PlaceOptions& options, const Budget& budget, const LearnedPolicy* policy) {
+  MethodOptions result;
+  result.budget = budget;
   result.seed = options.seed;
   result.threads = options.threads;
   result.published = options.published;
@@ -25,7 +32,8 @@ MethodOptions method_options(const PlaceOptions& options, const LearnedPolicy* p
 std::unique_ptr<LearnedPolicy> load(const Method& method, const PlaceOptions& options) {
   if (options.train > 0 && method.family != Method::Family::learned)
     throw InputError(fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
-  return load_policy(options.policy, {.samples = options.samples, .alone = options.alone, .train = options.train});
+  return load_policy(method, options.policy,
+                     {.samples = options.samples, .alone = options.alone, .train = options.train}, options.seed);
 }
 
 std::string describe_budget(const PlaceOptions& options) {
@@ -33,10 +41,12 @@ std::string describe_budget(const PlaceOptions& options) {
   return options.evaluations ? fmt::format("{} evaluations", *options.evaluations) : fmt::format("{}s", options.time);
 }
 
-// The makespan of everything on the best device that can run and hold it all; none may.
-std::optional<Seconds> best_single_device(const Problem& problem) {
+// The makespan of everything on the best device that can run and hold it all; none may, or there may be no time to ask
+// all of them.
+std::optional<Seconds> best_single_device(ExactObjective& objective, const Budget& budget) try {
+  const Problem& problem = objective.problem();
   std::optional<Seconds> best;
-  ExactObjective objective(problem);
+  Watch watch(budget);
   std::vector<bool> class_done(problem.costs().device_classes(), false);
   for (DeviceId device = 0; device < problem.device_count(); ++device) {
     if (class_done[problem.costs().device_class(device)]) continue;
@@ -44,10 +54,14 @@ std::optional<Seconds> best_single_device(const Problem& problem) {
     class_done[problem.costs().device_class(device)] = true;
     Placement placement;
     placement.device_of_op.assign(problem.op_count(), device);
-    const Timeline timeline = objective.simulate(placement);
-    if (timeline.feasible() && (!best || timeline.makespan < *best)) best = timeline.makespan;
+    watch.step(problem.op_count());
+    if (!objective.fits_in_memory(placement, budget)) continue;
+    const Seconds makespan = objective.value(placement);
+    if (!best || makespan < *best) best = makespan;
   }
   return best;
+} catch (const OutOfTime&) {
+  return std::nullopt;
 }
 
 }  // namespace
@@ -67,23 +81,26 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   if (options.objective != nullptr && options.objective->problem().shared_graph() != problem.shared_graph())
     throw InputError("objective: found one of another graph; required one of the problem that is placed");
 
-  // Phase 1: a time that no placement can beat. A search that reaches it is done, and the gap is measured by it.
-  const LowerBound bound = lower_bound(problem);
-
-  // Phase 2: the method looks for a placement that its objective likes, within its budget.
+  // Phase 1: a time that no placement can beat, by which the gap is measured, and what one device alone would take. A
+  // search that reaches the bound is done. From here on the clock runs.
+  const Budget budget = budget_of(options);
+  const LowerBound bound = lower_bound(problem, budget.share(kBoundShare));
   ExactObjective exact(problem);
+  const std::optional<Seconds> single_device = best_single_device(exact, budget.share(kSingleDeviceShare));
+
+  // Phase 2: the method looks for a placement that its objective likes, and it is simulated.
   Objective& objective = options.objective != nullptr ? *options.objective : exact;
-  const Result found = place(objective, method, method_options(options, policy.get()), bound);
+  const Result found = place(objective, method, method_options(options, budget, policy.get()), bound);
   const std::string graph = options.graph.empty() ? problem.graph().title() : options.graph;
   if (found.timeline.overflow) throw InfeasibleError(describe(graph, problem, *found.timeline.overflow));
 
-  // Phase 3: what the placement is worth, and what one device alone would take.
+  // Phase 3: what the placement is worth.
   PlaceResult result;
   result.run = simulation_result(outcome_of(problem, graph, found), problem, found.timeline);
   result.run.outcome.made.budget = describe_budget(options);
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
-  result.single_device = best_single_device(problem);
+  result.single_device = single_device;
   result.placement = found.placement;
   return result;
 }

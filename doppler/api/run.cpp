@@ -111,7 +111,7 @@ RunResult run(Executor& executor, const Placement& placement, const MeasureOptio
     result.one_device = time_on_one_device(executor, options);
   } catch (const RunCancelled&) {
     result.interrupted = true;
-    if (result.times.empty()) throw InputError("run: interrupted before a run had ended; nothing was measured");
+    if (result.times.empty()) throw;
   }
   result.measured = median(result.times);
   result.last = timeline.makespan;

@@ -23,7 +23,7 @@ TrainingResult train(const std::vector<NamedProblem>& problems, const std::strin
   TrainingOptions training;
   training.stages = {Stage::simulation};
   training.time = options.time;
-  if (options.episodes > 0) training.updates = (options.episodes + training.learner.batch - 1) / training.learner.batch;
+  if (options.episodes > 0) training.updates = (options.episodes + policy->batch() - 1) / policy->batch();
   training.rate = 1e-3;  // gentle, as for any policy that has learned before
   training.last_rate = 1e-4;
   training.seed = options.seed;

@@ -26,7 +26,7 @@ struct CalibrateOptions : Options {
 // Makes one graph ready to run.
 CalibrationWorkload make_workload(const GraphFile& file, const Machine& machine, const CalibrateOptions& options) {
   const LoadedProblem loaded{file, make_problem(file, machine, load_options(options))};
-  return {file.path, make_executor(loaded, options.executor, options.seed),
+  return {file.path, make_executor(loaded, options.executor, options),
           calibration_placements(loaded.problem, options.placements, options.seed)};
 }
 
@@ -39,7 +39,7 @@ void observe(std::vector<CalibrationWorkload>& workloads, const CalibrateOptions
   };
   const bool completed = run_calibration(workloads, how, calibration);
   if (!calibration.empty()) return;
-  if (!completed) throw InputError("calibrate: interrupted before anything was measured");
+  if (!completed) throw RunCancelled("calibrate: interrupted before anything was measured");
   throw InfeasibleError("calibrate: no random placement fits in memory; required devices with more of it");
 }
 
@@ -77,6 +77,9 @@ void run_calibrate(const CalibrateOptions& options) {
     throw InputError("calibrate: found --count and --machine; required one of them");
   if (options.output == "-" && options.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
+  std::vector<std::string> inputs = options.graphs;
+  inputs.push_back(options.machine);
+  check_outputs(inputs, {{"-o", options.output}, {"--json", options.json}});
   const bool cuda = options.executor.devices == "cuda";
   if (cuda && options.count == 0 && options.machine.empty())
     throw InputError("calibrate: no number of GPUs; required --count or --machine");
@@ -89,13 +92,14 @@ void run_calibrate(const CalibrateOptions& options) {
       workloads.push_back(make_workload(file, base, options));
   for (const std::string& path : options.graphs)
     workloads.push_back(make_workload(load_graph(path, &base, options, Purpose::execution), base, options));
+  keep_when_interrupted();
   observe(workloads, options, calibration);
   // Another name than the preset's: a placement says for which machine it was made.
   const Machine machine = calibration.machine(
       options.machine.empty() ? base.name() : base.name() + (emulated ? ", emulated" : ", calibrated"));
-  write_file_atomically(options.output, machine_to_json(machine));
   const CalibrationResult result = result_of(calibration, base, machine, emulated);
   write_json_if_asked(options, to_json(result));
+  write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, to_text(result));
 }
 

@@ -8,12 +8,32 @@
 
 namespace doppler {
 
-// The first Ctrl-C sets this flag, the second ends the process.
-const std::atomic<bool>* interrupt_flag();
-void watch_for_interrupt();
+// How the command ends; docs/json.md explains them.
+enum ExitCode : int {
+  kOk = 0,
+  kBadInput = 2,
+  kInfeasible = 3,
+  kOurBug = 70,
+  kOutOfMemory = 71,
+  kInterrupted = 130,  // as shells show SIGINT
+};
 
-// One line on standard error, "doppler: …".
-void complain(const std::string& text);
+inline constexpr const char* kNothingToKeep = "interrupted; there is nothing to keep yet";
+
+// Makes sure that descriptors 0 to 2 are taken, so that no file that is opened later becomes one of them, and that what
+// cannot be written is an error and not a signal. To be called before anything is opened.
+void settle_standard_streams();
+
+// From here on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) are interruptions. As long as there is
+// nothing to keep, the first ends the process with kInterrupted; after keep_when_interrupted() it sets the flag, and
+// whoever works stops soon and keeps what he has. The second ends the process by that signal. To be called before any
+// thread is started.
+void watch_for_interrupt();
+void keep_when_interrupted();
+const std::atomic<bool>* interrupt_flag();
+
+// One line on standard error, "doppler: …". A standard error that cannot be written is no reason to give up.
+void complain(const std::string& text) noexcept;
 
 // What a search is up to, on one line of standard error that overwrites itself; only on a terminal.
 class ProgressLine {

@@ -1,4 +1,5 @@
 #include <memory>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -7,13 +8,14 @@
 #include "doppler/app/verbs.h"
 #include "doppler/program/relational/physical.h"
 #include "doppler/program/relational/relational_plan.h"
-#include "doppler/report/table.h"
+#include "doppler/results.h"
 
 namespace doppler {
 namespace {
 
 struct ExplainOptions : ProgramOptions {
   std::string path;
+  Options output;
 };
 
 std::string box_text(const program::Node& node, const program::Box& box) {
@@ -25,52 +27,52 @@ std::string box_text(const program::Node& node, const program::Box& box) {
   return text;
 }
 
-std::string plan_table(const program::Program& program, const program::Plan& plan) {
-  Table table(
-      {{"expression", Table::Align::left}, {"kernel", Table::Align::left}, {"cut", Table::Align::left}, {"blocks"}});
+std::vector<PlanResult::Cut> cuts_of(const program::Program& program, const program::Plan& plan) {
+  std::vector<PlanResult::Cut> cuts;
   const std::vector<char> needed = program::live(program);
   for (program::ExprId id = 0; id < program.size(); ++id) {
     const program::Node& node = program.node(id);
     if (!needed[id] || node.as<program::Input>() != nullptr || node.as<program::Formation>() != nullptr) continue;
-    table.add_row({node.name, std::string(program::kernel_kind(node)), box_text(node, plan[id]),
-                   std::to_string(program::product(plan[id]))});
+    cuts.push_back({node.name, std::string(program::kernel_kind(node)), box_text(node, plan[id]),
+                    static_cast<std::size_t>(program::product(plan[id]))});
   }
-  return table.text();
+  return cuts;
 }
 
-// The plan against the usual ones, by EinDecomp's measure and by that of the relational algebra.
-std::string comparison(const program::Program& program, const ExplainOptions& options) {
-  const program::DecomposeOptions decomposing = decompose_options(options);
-  Table table(
-      {{"plan", Table::Align::left}, {"moved"}, {"messages"}, {"compute"}, {"estimate"}, {"relational"}, {"resident"}});
+// The usual plans, by EinDecomp's measure and by that of the relational algebra.
+std::vector<PlanResult::Rival> usual_plans(const program::Program& program,
+                                           const program::DecomposeOptions& decomposing) {
+  std::vector<PlanResult::Rival> plans;
   for (const char* name : {"eindecomp", "relational", "data", "model", "uncut"}) {
-    ProgramOptions other = options;
-    other.plan = name;
-    const program::Plan plan = make_plan(program, other, std::nullopt);
+    const program::Plan plan = make_plan(program, name, decomposing, std::nullopt);
     const program::PlanCost cost = program::estimate(program, plan, decomposing);
-    table.add_row({name, format_bytes(static_cast<Bytes>(cost.moved)), fmt::format("{:.0f}", cost.messages),
-                   format_seconds(cost.compute), format_seconds(cost.seconds),
-                   format_seconds(program::relational_seconds(program, plan, decomposing)),
-                   format_bytes(static_cast<Bytes>(cost.resident))});
+    plans.push_back({name, cost.moved, cost.messages, cost.compute, cost.seconds,
+                     program::relational_seconds(program, plan, decomposing), cost.resident});
   }
-  return table.text();
+  return plans;
 }
 
-std::string explanation(const ExplainOptions& options) {
+PlanResult explain(const ExplainOptions& options) {
   const program::EinProgram model = read_ein(options.path);
   train_if_asked(*model.program, model.loss, options);
   const program::Program& program = *model.program;
-  const program::Plan plan = make_plan(program, options, std::nullopt);
+  const program::DecomposeOptions decomposing = decompose_options(options);
+  const program::Plan plan = make_plan(program, options.plan, decomposing, std::nullopt);
   const program::LogicalPlan compiled = program::compile(program, plan).logical;
   std::vector<program::TraId> roots = program::roots_of(compiled);
   const program::LogicalPlan logical = program::rewrite(compiled, roots);
-  const program::DecomposeOptions decomposing = decompose_options(options);
-  const auto sites = static_cast<unsigned>(decomposing.devices > 0 ? decomposing.devices : options.parts);
-  std::string text = fmt::format("{}: {} expressions in at most {} blocks each, plan {}\n\n", options.path,
-                                 program.size(), options.parts, options.plan);
-  text += plan_table(program, plan) + "\nplans compared (estimate: no overlap between expressions)\n";
-  text += comparison(program, options) + fmt::format("\nrelations on {} sites\n", sites);
-  return text + program::explain(logical, program::optimise(logical, sites, decomposing.speeds));
+  PlanResult result;
+  result.program = options.path;
+  result.plan = options.plan;
+  result.expressions = program.size();
+  result.parts = options.parts;
+  result.sites = decomposing.devices > 0 ? decomposing.devices : options.parts;
+  result.cuts = cuts_of(program, plan);
+  result.plans = usual_plans(program, decomposing);
+  const auto sites = static_cast<unsigned>(result.sites);
+  std::istringstream lines(program::explain(logical, program::optimise(logical, sites, decomposing.speeds)));
+  for (std::string line; std::getline(lines, line);) result.relations.push_back(line);
+  return result;
 }
 
 }  // namespace
@@ -80,8 +82,9 @@ void add_explain(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("explain", "Show how a program (.ein) is cut, joined and moved, and why");
   verb->add_option("program", options->path, "A program (docs/programs.md); - is standard input")->required();
   add_program_flags(*verb, *options);
+  add_output_flags(*verb, options->output);
   verb->footer("Example:\n  doppler explain examples/attention.ein --parts 4");
-  verb->callback([options] { print_text({}, explanation(*options)); });
+  verb->callback([options] { present(options->output, explain(*options)); });
 }
 
 }  // namespace doppler

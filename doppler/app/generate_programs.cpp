@@ -38,13 +38,14 @@ void add_family(CLI::App& verb, std::shared_ptr<FamilyOptions<Sizes>> options, p
   verb.add_option("--dtype", options->dtype, "Of inputs and weights: f16, f32 or f64; the engine runs the latter two")
       ->capture_default_str();
   verb.callback([options, family, build, title = verb.get_name()] {
+    check_outputs({options->machine}, {{"-o", options->output}});
     program::Program program;
     options->sizes.dtype = parse_real_dtype(options->dtype);
     build(program, options->sizes);
     std::optional<program::ExprId> loss;
     if (!options->train.empty() && !program.outputs().empty()) loss = program.outputs()[0];
     train_if_asked(program, loss, *options);
-    write_lowered(program, make_plan(program, *options, family), title, *options);
+    write_lowered(program, family, title, *options);
   });
 }
 

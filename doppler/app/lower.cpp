@@ -23,7 +23,7 @@ void lower_program(const LowerVerb& options, const std::string& text) {
   if (!options.dims.empty()) throw InputError(fmt::format("{}: --dim is for ONNX models; required one", options.path));
   const program::EinProgram model = program::parse_ein(options.path, text);
   train_if_asked(*model.program, model.loss, options);
-  write_lowered(*model.program, make_plan(*model.program, options, std::nullopt), options.path, options);
+  write_lowered(*model.program, std::nullopt, options.path, options);
 }
 
 void lower_model(const LowerVerb& options, std::string content) {
@@ -58,6 +58,7 @@ void add_lower(CLI::App& command) {
   add_dim_flag(*verb, options->dims);
   verb->footer("Example:\n  doppler lower examples/attention.ein --parts 4 -o graph.json");
   verb->callback([options] {
+    check_outputs({options->path, options->machine}, {{"-o", options->output}});
     const std::string content = read_file(options->path);
     program::looks_like_onnx(content) ? lower_model(*options, content) : lower_program(*options, content);
   });

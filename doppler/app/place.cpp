@@ -42,6 +42,8 @@ PlaceOptions place_options(const PlaceFlags& options) {
 void run_place(const PlaceFlags& options) {
   if (options.output == "-" && options.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
+  check_outputs({options.graph, options.machine, options.policy.checkpoint},
+                {{"-o", options.output}, {"--json", options.json}});
   PlaceOptions placing = place_options(options);  // a bad flag is better found before a large graph is read
   check(placing);
   std::optional<ExportFormat> format;
@@ -52,6 +54,7 @@ void run_place(const PlaceFlags& options) {
   const LoadedProblem loaded = load(options.graph, options);
   if (format) check_export(*format, loaded.file);
 
+  keep_when_interrupted();
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   progress.start(placing.method);
   placing.graph = loaded.file.path;
@@ -60,15 +63,12 @@ void run_place(const PlaceFlags& options) {
   result.run.outcome.made.budget =
       options.policy.train.empty() ? describe_budget(options) : options.policy.train + " of training";
 
+  if (options.output == "-") write_json_if_asked(options, to_json(result));  // Files first: standard output may fail.
   if (!options.output.empty())
     write_file_atomically(options.output,
                           format ? export_placement(*format, loaded.file, result.placement, loaded.problem.machine())
                                  : placement_to_json(result.placement, result.run.outcome.made));
-  if (options.output == "-")
-    write_json_if_asked(options, to_json(result));
-  else
-    present(options, result);
-  if (interrupt_flag()->load() && !options.quiet) complain("interrupted; this is the best so far");
+  if (options.output != "-") present(options, result);
 }
 
 std::string method_help() {

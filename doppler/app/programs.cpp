@@ -37,6 +37,7 @@ void add_lowering_flags(CLI::App& verb, ProgramOptions& options) {
 }
 
 program::DecomposeOptions decompose_options(const ProgramOptions& options) {
+  if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
   program::DecomposeOptions result{.parts = options.parts};
   if (options.machine.empty()) return result;
   const Machine machine = load_machine(options.machine);
@@ -45,15 +46,15 @@ program::DecomposeOptions decompose_options(const ProgramOptions& options) {
   return result;
 }
 
-program::Plan make_plan(const Program& program, const ProgramOptions& options, std::optional<program::Family> family) {
-  if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
-  if (options.plan == "eindecomp") return program::decompose(program, decompose_options(options))[0].plan;
-  if (options.plan == "relational") return program::relational_plan(program, decompose_options(options)).plan;
-  if (options.plan == "data") return program::data_parallel(program, options.parts);
-  if (options.plan == "model") return program::model_parallel(program, options.parts);
-  if (options.plan == "uncut") return program::uncut(program);
-  if (options.plan == "published" && family) return program::published_plan(program, *family, options.parts);
-  throw InputError(fmt::format("--plan: found '{}'; required eindecomp, data, model, uncut{}", options.plan,
+program::Plan make_plan(const Program& program, const std::string& name, const program::DecomposeOptions& decomposing,
+                        std::optional<program::Family> family) {
+  if (name == "eindecomp") return program::decompose(program, decomposing)[0].plan;
+  if (name == "relational") return program::relational_plan(program, decomposing).plan;
+  if (name == "data") return program::data_parallel(program, decomposing.parts);
+  if (name == "model") return program::model_parallel(program, decomposing.parts);
+  if (name == "uncut") return program::uncut(program);
+  if (name == "published" && family) return program::published_plan(program, *family, decomposing.parts);
+  throw InputError(fmt::format("--plan: found '{}'; required eindecomp, data, model, uncut{}", name,
                                family ? ", relational or published" : " or relational"));
 }
 
@@ -64,10 +65,12 @@ void train_if_asked(Program& program, std::optional<program::ExprId> loss, const
   program::add_training_step(program.expr(*loss), optimizer);
 }
 
-void write_lowered(const Program& program, const program::Plan& plan, const std::string& title,
+void write_lowered(const Program& program, std::optional<program::Family> family, const std::string& title,
                    const ProgramOptions& options) {
+  const program::DecomposeOptions decomposing = decompose_options(options);
+  const program::Plan plan = make_plan(program, options.plan, decomposing, family);
   const program::LowerOptions lowering{
-      .costs = program::parse_cost_mode(options.costs), .speeds = decompose_options(options).speeds, .title = title};
+      .costs = program::parse_cost_mode(options.costs), .speeds = decomposing.speeds, .title = title};
   write_file_atomically(options.output, graph_to_json(program::lower(program, plan, lowering).graph,
                                                       program::program_to_json(program, plan, lowering)));
 }

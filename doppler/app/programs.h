@@ -28,15 +28,16 @@ struct ProgramOptions {
 void add_program_flags(CLI::App& verb, ProgramOptions& options);
 void add_lowering_flags(CLI::App& verb, ProgramOptions& options);  // --costs -o
 
+// What the machine decides of a plan. Reads the machine, so a verb asks once.
 program::DecomposeOptions decompose_options(const ProgramOptions& options);
 
-// The plan that --plan names. `family` is what published boxes are known for; none for programs of users.
-program::Plan make_plan(const program::Program& program, const ProgramOptions& options,
-                        std::optional<program::Family> family);
+// Makes the plan that --plan names. `family` is what published boxes are known for; none for programs of users.
+program::Plan make_plan(const program::Program& program, const std::string& name,
+                        const program::DecomposeOptions& decomposing, std::optional<program::Family> family);
 // Adds the training step if one is asked for. Throws InputError without a loss.
 void train_if_asked(program::Program& program, std::optional<program::ExprId> loss, const ProgramOptions& options);
 // Cuts, lowers and writes.
-void write_lowered(const program::Program& program, const program::Plan& plan, const std::string& title,
+void write_lowered(const program::Program& program, std::optional<program::Family> family, const std::string& title,
                    const ProgramOptions& options);
 
 program::EinProgram read_ein(const std::string& path);

@@ -1,6 +1,5 @@
 #include "doppler/run.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
@@ -28,33 +27,60 @@ struct RunFlags : Options {
   unsigned repeat = 20, warmup = 3;
 };
 
+// A result is written to the file of its name, so that the name must be one of a file.
+void check_result_names(const program::Program& program) {
+  constexpr std::size_t kLongest = 255 - 4;  // with ".npy", on any file system
+  const auto check = [&](program::ExprId id) {
+    const std::string& name = program.node(id).name;
+    if (name.empty() || name.size() > kLongest || name.find('/') != name.npos || name.find('\0') != name.npos)
+      throw InputError(
+          fmt::format("--output: found a result named '{}'; required the name of a file: no '/', no NUL, 1 to {} bytes",
+                      name, kLongest));
+  };
+  for (const program::ExprId id : program.outputs()) check(id);
+  for (const program::Program::Update& update : program.updates()) check(update.next);
+}
+
 // Runs the program once more and writes a file per output and per value that an update computes.
 void write_results(ThreadsExecutor& executor, const Placement& placement, const std::string& directory) {
   const program::Program& program = *executor.problem().program()->program;
-  for (const auto& [id, array] : executor.compute(placement)) {
-    std::string name = program.node(id).name;
-    std::replace(name.begin(), name.end(), '/', '_');
-    write_file_atomically(fmt::format("{}/{}.npy", directory, name), to_npy(array));
-  }
+  for (const auto& [id, array] : executor.compute(placement))
+    write_file_atomically(fmt::format("{}/{}.npy", directory, program.node(id).name), to_npy(array));
+}
+
+void make_directory(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (failed) throw InputError(fmt::format("--output: '{}': {}; required a directory", path, failed.message()));
+}
+
+// The inputs and outputs of both ways to run.
+void check_files(const RunFlags& options) {
+  const ServeOptions& serving = options.serve;
+  check_outputs({options.graph, options.placement, options.machine, serving.checkpoint}, {{"--trace", options.trace},
+                                                                                          {"--json", options.json},
+                                                                                          {"--log", serving.log},
+                                                                                          {"--plot", serving.plot},
+                                                                                          {"-o", serving.placement}});
 }
 
 void run_verb(RunFlags options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
-  if (!options.output.empty()) {
-    if (options.executor.emulated())
-      throw InputError("--output: required --devices cpu or cuda, emulated devices compute nothing");
-    std::error_code failed;
-    std::filesystem::create_directories(options.output, failed);
-    if (failed)
-      throw InputError(fmt::format("--output: '{}': {}; required a directory", options.output, failed.message()));
-  }
+  if (!options.output.empty() && options.executor.emulated())
+    throw InputError("--output: required --devices cpu or cuda, emulated devices compute nothing");
+  check_files(options);
   PlacementFile file = read_placement(options.placement);
   if (options.machine.empty()) options.machine = machine_of(options.placement, file);
   const LoadedProblem loaded = load(options.graph, options, Purpose::execution);
   const Placement placement =
       placement_for(options.placement, std::move(file), loaded.problem, options.quiet, "running");
   if (options.serve.learn) return serve(loaded, options.executor, placement, options.serve, options);
-  const std::shared_ptr<Executor> executor = make_executor(loaded, options.executor, options.seed);
+  const std::shared_ptr<Executor> executor = make_executor(loaded, options.executor, options);
+  if (!options.output.empty()) {
+    check_result_names(*loaded.problem.program()->program);
+    make_directory(options.output);
+  }
+  keep_when_interrupted();
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   MeasureOptions measuring{.repeat = options.repeat, .warmup = options.warmup};
   measuring.on_run = [&](unsigned run, Seconds time) {
@@ -68,7 +94,7 @@ void run_verb(RunFlags options) {
   if (!options.output.empty() && !result.interrupted) try {
       write_results(dynamic_cast<ThreadsExecutor&>(*executor), placement, options.output);
     } catch (const RunCancelled&) {
-      complain("interrupted; the program's results were not written");
+      // What was measured is kept; the program's results are not there.
     }
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(last, loaded.problem.graph(), loaded.problem.machine()));

@@ -86,7 +86,7 @@ Service serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment
                                             show_time(loaded, last), deployment.changes()));
   };
   const Service result = run_service(executor, deployment, service);
-  if (result.times.empty()) throw InputError("run: interrupted before the first run had ended; nothing was learned");
+  if (result.times.empty()) throw RunCancelled("run: interrupted before the first run had ended");
   return result;
 }
 
@@ -153,7 +153,7 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
            const Options& options) {
   ServiceOptions service;
   if (!serving.drift.empty() && !flags.emulated()) throw InputError("--drift: required --devices emulated");
-  const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options.seed);
+  const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options);
   if (const auto emulated = std::dynamic_pointer_cast<EmulatedExecutor>(executor))
     service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
   DeploymentOptions deploying;
@@ -167,6 +167,7 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   service.runs = serving.runs;
   service.interrupted = interrupt_flag();
   for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
+  keep_when_interrupted();
   const Service served = serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options, deploying.policy->name());
   const ServiceResult result = result_of(loaded, deployment, served);

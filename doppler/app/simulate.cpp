@@ -19,6 +19,8 @@ struct SimulateOptions : Options {
 };
 
 void run_simulate(const SimulateOptions& options) {
+  check_outputs({options.graph, options.placement, options.machine},
+                {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}});
   const LoadedProblem loaded = load(options.graph, options);
   const Placement placement =
       placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");

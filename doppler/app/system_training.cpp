@@ -23,7 +23,7 @@ SystemTraining::SystemTraining(const std::string& path, const Options& options, 
     : options_(system),
       seed_(options.seed),
       loaded_(load(path, options, Purpose::execution)),
-      executor_(make_executor(loaded_, system.executor, options.seed)) {
+      executor_(make_executor(loaded_, system.executor, options)) {
   if (system.runs < SystemStage::kFewestRuns)
     throw InputError(fmt::format("--runs: found {}; required at least {}", system.runs, SystemStage::kFewestRuns));
 }

@@ -28,12 +28,12 @@ constexpr std::uint64_t kUpdatesPerMetric = 10;
 
 struct TrainOptions : Options {
   std::vector<std::string> graphs, held_out;
-  std::string out, stages = "imitation,simulation", teacher = "critical_path", start;
+  std::string out, stages = "imitation,simulation", teacher, start;
   std::optional<std::uint64_t> episodes;
   std::string weights, without;
   std::size_t generated = 0;
   bool resume = false;
-  std::string policy{policy_names().front()}, architecture = "gnn", message_passing = "episode";
+  std::string policy{policy_names().front()}, architecture, message_passing = "episode";
   std::size_t width = 32, layers = 2;
   std::string checkpoint_every = "10s";
   std::uint64_t held_out_every = 500;
@@ -73,7 +73,7 @@ std::unique_ptr<Task> load_task(const std::string& text, const TrainOptions& opt
   return make_task(target.name(), load(target.path, target.options).problem, true);
 }
 
-TrainingOptions training_from(const TrainOptions& options) {
+TrainingOptions training_from(const TrainOptions& options, const Policy& policy) {
   TrainingOptions training = options.training;
   training.stages.clear();
   for (const std::string& name : split(options.stages, ',')) training.stages.push_back(parse_stage(name));
@@ -85,7 +85,10 @@ TrainingOptions training_from(const TrainOptions& options) {
         fmt::format("--stages: found '{}'; required imitation, simulation, or imitation,simulation, or one of the "
                     "last two and system, or system alone",
                     options.stages));
-  training.teacher = parse_teacher(options.teacher);
+  if (!options.teacher.empty())
+    training.teacher = parse_teacher(options.teacher);
+  else if (!policy.knows(TeacherRule::critical_path))
+    training.teacher = Teacher::best;
   training.seed = options.seed;
   training.interrupted = interrupt_flag();
   for (const double number : {training.rate, training.last_rate, training.entropy, training.learner.self_imitation})
@@ -94,7 +97,7 @@ TrainingOptions training_from(const TrainOptions& options) {
           fmt::format("--rate, --last-rate, --entropy, --self-imitation: found {}; required 0 to 1", number));
   if (options.episodes) {
     if (*options.episodes == 0) throw InputError("--episodes: found 0; required at least 1");
-    const std::uint64_t batch = training.learner.batch;
+    const std::uint64_t batch = policy.batch();
     training.updates = std::max<std::uint64_t>(1, (*options.episodes + batch - 1) / batch);
   } else {
     training.time = parse_duration(options.time, "--time");
@@ -146,7 +149,7 @@ class TrainingSession {
   explicit TrainingSession(const TrainOptions& options)
       : options_(options),
         policy_(make_start(options)),
-        trainer_(*policy_, training_from(options)),
+        trainer_(*policy_, training_from(options, *policy_)),
         held_out_(load_all(options.held_out, options)),
         every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
     if (uses_system(options)) {
@@ -162,8 +165,11 @@ class TrainingSession {
     refuse_equal_names();
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
-    if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective(), options.resume);
-    if (options.resume) best_held_out_ = run_->resume(trainer_);
+    if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective());
+    if (run_->resumes())
+      best_held_out_ = run_->resume(trainer_);
+    else
+      run_->save_checkpoint(trainer_, best_held_out_);  // A kill before the first update can be resumed too.
   }
 
   void run() {
@@ -204,13 +210,13 @@ class TrainingSession {
     const Target target = parse_target(options_.graphs.front(), options_);
     system_ = std::make_unique<SystemTraining>(target.path, target.options, options_.system);
     trainer_.add(system_->make_task(target.name()));
-    system_->join(trainer_, training_from(options_).learner);
+    system_->join(trainer_, training_from(options_, *policy_).learner);
   }
   // Placements are named after their tasks.
   void refuse_equal_names() {
     std::set<std::string> names;
     for (std::size_t i = 0; i < options_.graphs.size(); ++i)
-      if (!names.insert(trainer_.task(i).name()).second)
+      if (!names.insert(placement_file_name(trainer_.task(i).name())).second)
         throw InputError(
             fmt::format("train: found '{}' twice; required graphs of different names", trainer_.task(i).name()));
   }
@@ -236,11 +242,22 @@ class TrainingSession {
       for (const std::string& part : split(options.without, ',')) policy->leave_out(part);
     return policy;
   }
+  // A whole description, or the first word of one with its usual sizes, or what is usual for the policy.
   static std::string architecture_from(const TrainOptions& options) {
-    if (options.architecture == "gnn")
+    const std::string_view usual = options.architecture.empty()
+                                       ? usual_architecture(options.policy)
+                                       : architecture_of("--architecture", options.architecture).usual;
+    if (options.architecture.find(' ') != std::string::npos) return options.architecture;
+    if (usual == usual_architecture(policy_names().front()))
       return fmt::format("gnn width {} layers {} messages {}", options.width, options.layers, options.message_passing);
-    if (options.message_passing != "episode") throw InputError("--message-passing step: required --architecture gnn");
-    return options.architecture;
+    const TrainOptions defaults;
+    if (options.message_passing != defaults.message_passing || options.width != defaults.width ||
+        options.layers != defaults.layers)
+      throw InputError(fmt::format(
+          "--width, --layers, --message-passing: found for '{}'; required --architecture gnn, or a description "
+          "with its sizes",
+          usual));
+    return std::string(usual);
   }
   static std::vector<std::unique_ptr<Task>> load_all(const std::vector<std::string>& names,
                                                      const TrainOptions& options) {
@@ -255,7 +272,7 @@ class TrainingSession {
   }
   // Keeps the policy if it is the best so far on the held-out graphs.
   void score_held_out() {
-    if (held_out_.empty()) return;
+    if (held_out_.empty() || trainer_.updates() == 0) return;
     const double score = held_out_.score(*policy_);
     run_->log_held_out(trainer_.updates() - 1, score);
     if (score >= best_held_out_) return;
@@ -326,17 +343,21 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
     if (!task.elites().empty())
       found.best = task.best_makespan();
     else if (!options.quiet)
-      complain(fmt::format("{}: no placement that fits in memory was found", task.name()));
+      complain(fmt::format("{}: {}", task.name(),
+                           task.evaluations() == 0 ? "there was no time to try a placement"
+                                                   : "no placement that fits in memory was found"));
   }
   return result;
 }
 
 void run_train(const TrainOptions& options) {
+  check_outputs(options.graphs, {{"--json", options.json}});
   TrainingSession session(options);
+  keep_when_interrupted();
   session.run();
   present(options, result_of(session, options));
   if (interrupt_flag()->load() && !options.quiet)
-    complain(fmt::format("interrupted; go on with --resume, or use {} as it is", options.out));
+    complain(fmt::format("note: go on with --resume, or use {} as it is", options.out));
 }
 
 }  // namespace
@@ -358,7 +379,7 @@ void add_train(CLI::App& command) {
   verb->add_option("--stages", options->stages, "Of imitation, simulation, system; system runs the graph for real")
       ->capture_default_str();
   verb->add_option("--teacher", options->teacher, "Of the imitation stage: critical_path, heft or best")
-      ->capture_default_str();
+      ->default_str("critical_path, or best where the policy cannot imitate rules");
   verb->add_option("--validate", options->held_out, "Graphs that choose the policy to keep; not trained on")
       ->type_name("GRAPH");
   verb->add_option("--validate-every", options->held_out_every, "Updates between validations")
@@ -377,18 +398,19 @@ void add_train(CLI::App& command) {
   verb->add_option("--policy", options->policy, fmt::format("What is trained: {}", fmt::join(policy_names(), ", ")))
       ->type_name("NAME")
       ->capture_default_str();
-  verb->add_option("--architecture", options->architecture, "gnn, or paper: the published network, on libtorch")
-      ->check(CLI::IsMember({"gnn", "paper"}))
-      ->excludes(start)
-      ->capture_default_str();
-  verb->add_option("--message-passing", options->message_passing, "Once per episode, or at every step; for comparison")
+  verb->add_option("--architecture", options->architecture,
+                   "Another network of the policy than the usual: paper (the published one, on libtorch), "
+                   "hsdag-published, or a description with its sizes (docs/learning.md)")
+      ->excludes(start);
+  verb->add_option("--message-passing", options->message_passing,
+                   "doppler: once per episode, or at every step; for comparison")
       ->check(CLI::IsMember({"episode", "step"}))
       ->excludes(start)
       ->capture_default_str();
-  verb->add_option("--width", options->width, "Of the network; a multiple of 32")
+  verb->add_option("--width", options->width, "doppler: of the network; a multiple of 32")
       ->excludes(start)
       ->capture_default_str();
-  verb->add_option("--layers", options->layers, "Of message passing")->excludes(start)->capture_default_str();
+  verb->add_option("--layers", options->layers, "doppler: of message passing")->excludes(start)->capture_default_str();
   verb->add_option("--rate", training.rate, "Of learning, at first")->capture_default_str();
   verb->add_option("--last-rate", training.last_rate, "Of learning, at the end")->capture_default_str();
   verb->add_option("--entropy", training.entropy, "Weight of the entropy at first; falls to 0")->capture_default_str();
@@ -397,7 +419,8 @@ void add_train(CLI::App& command) {
       ->capture_default_str();
   verb->add_option("--self-imitation", training.learner.self_imitation, "Weight of imitating the best so far")
       ->capture_default_str();
-  verb->add_option("--without", options->without, "For ablations: coparents, siblings, sel, plc; comma-separated");
+  verb->add_option("--without", options->without,
+                   "For ablations: parts of the policy, comma-separated (docs/learning.md)");
   add_system_flags(*verb, options->system);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,52 +11,76 @@
 #include "doppler/base/file.h"
 
 namespace doppler {
+namespace {
+
+// Reads a file of JSON objects, one per line, and returns the lines that `keep` wants. A last line without an end was
+// cut short by a kill and is left out. Throws InputError naming the line if it is no object, or if `keep` throws.
+std::string read_json_lines(const std::string& path, const char* required,
+                            const std::function<bool(const nlohmann::json&)>& keep) {
+  std::string kept;
+  std::ifstream file(path);
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    ++number;
+    try {
+      const auto entry = nlohmann::json::parse(line);
+      if (!entry.is_object()) throw InputError("no object");
+      if (keep(entry)) kept += line + "\n";
+    } catch (const std::exception&) {
+      throw InputError(fmt::format("{}: line {}: found '{}'; required {}", path, number, line, required));
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string placement_file_name(const std::string& task) {
+  std::string name = task;
+  for (char& letter : name)
+    if (letter == '/' || letter == ' ') letter = '_';
+  return name + ".json";
+}
 
 TrainingRun::TrainingRun(std::string path, bool resume) : path_(std::move(path)) {
   std::error_code error;
-  const bool exists = std::filesystem::exists(file("checkpoint"), error);
-  if (exists && !resume)
-    throw InputError(
-        fmt::format("{}: holds a training; required --resume to go on with it, or another directory", path_));
-  if (!exists && resume)
+  const auto has_training = [&] { return std::filesystem::exists(file("checkpoint"), error); };
+  // What it makes first, without a checkpoint, was left by a training that was killed before it had anything to keep.
+  if (resume && !has_training() && !std::filesystem::exists(file("placements"), error))
     throw InputError(fmt::format("{}: found no checkpoint; required the directory of a training to resume", path_));
   std::filesystem::create_directories(file("placements"), error);
   if (error) throw InputError(fmt::format("{}: {}; required a directory to write to", path_, error.message()));
-  if (!resume) metrics_.open(file("metrics.jsonl"), std::ios::trunc);
+  lock_ = std::make_unique<FileLock>(path_, file("lock"));
+  if (!resume && has_training())
+    throw InputError(
+        fmt::format("{}: holds a training; required --resume to go on with it, or another directory", path_));
+  resumes_ = has_training();
+  if (!resumes_) metrics_.open(file("metrics.jsonl"), std::ios::trunc);
 }
 
 double TrainingRun::resume(Trainer& trainer) {
   const PolicyFile saved = parse_policy(file("checkpoint"), read_file(file("checkpoint")));
   trainer.restore(file("checkpoint"), saved);
-  std::string kept;
-  std::ifstream old(file("metrics.jsonl"));
-  for (std::string line; std::getline(old, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);  // The last line may be cut short.
-    if (entry.is_object() && entry.value("update", trainer.updates()) < trainer.updates()) kept += line + "\n";
-  }
-  write_file_atomically(file("metrics.jsonl"), kept);
+  const auto made_before = [&](const nlohmann::json& entry) {
+    const nlohmann::json& update = entry.at("update");
+    if (!update.is_number_unsigned()) throw InputError("no number of an update");
+    return update.get<std::uint64_t>() < trainer.updates();
+  };
+  write_file_atomically(file("metrics.jsonl"),
+                        read_json_lines(file("metrics.jsonl"), "an object with the number of its update", made_before));
   metrics_.open(file("metrics.jsonl"), std::ios::app);
   const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_validation", nlohmann::json());
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 
-void TrainingRun::keep_measurements(MeasuredObjective& objective, bool resume) {
+void TrainingRun::keep_measurements(MeasuredObjective& objective) {
   const std::string path = file("measurements.jsonl");
-  std::string kept;
-  std::ifstream old;
-  if (resume) old.open(path);
-  for (std::string line; std::getline(old, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);  // The last line may be cut short.
-    if (!entry.is_object() || !entry.contains("placement") || !entry.contains("seconds")) continue;
-    try {
-      objective.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
-                       entry.at("seconds").get<Seconds>());
-    } catch (const std::exception&) {
-      throw InputError(fmt::format("{}: found '{}'; required a placement's hash and its seconds", path, line));
-    }
-    kept += line + "\n";
-  }
-  write_file_atomically(path, kept);
+  const auto recall = [&](const nlohmann::json& entry) {
+    objective.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
+                     entry.at("seconds").get<Seconds>());
+    return true;
+  };
+  write_file_atomically(path, resumes_ ? read_json_lines(path, "a placement's hash and its seconds", recall) : "");
   measurements_.open(path, std::ios::app);
   objective.on_run([this, path](std::uint64_t key, Seconds time) {
     measurements_ << nlohmann::ordered_json{{"placement", fmt::format("{:016x}", key)}, {"seconds", time}}.dump()
@@ -111,10 +136,7 @@ void TrainingRun::save_policy(const Trainer& trainer, const std::string& made_by
 }
 
 void TrainingRun::save_placement(const std::string& name, const Placement& placement, const Provenance& made) {
-  std::string safe = name;
-  for (char& letter : safe)
-    if (letter == '/' || letter == ' ') letter = '_';
-  write_file_atomically(file("placements/" + safe + ".json"), placement_to_json(placement, made));
+  write_file_atomically(file("placements/" + placement_file_name(name)), placement_to_json(placement, made));
 }
 
 }  // namespace doppler

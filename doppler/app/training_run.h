@@ -1,11 +1,16 @@
 #pragma once
 
 #include <fstream>
+#include <memory>
 #include <string>
 
+#include "doppler/base/file_lock.h"
 #include "doppler/learn/train/trainer.h"
 
 namespace doppler {
+
+// Returns the name of the file for the placement of a task; different tasks may have the same.
+std::string placement_file_name(const std::string& task);
 
 // The directory of a training:
 //   checkpoint          everything needed to go on; replaced as a whole
@@ -13,17 +18,21 @@ namespace doppler {
 //   metrics.jsonl       one line per some updates, and per score on the held-out graphs
 //   measurements.jsonl  every run of the system stage: {"placement": hash, "seconds": time}
 //   placements/         the best placement found for each graph
+//   lock                the process that trains here
 class TrainingRun {
  public:
-  // Makes the directory. Throws InputError if it holds a training and `resume` is not asked for, or the other way
-  // round.
+  // Makes the directory and keeps other processes out of it. Throws InputError if it holds a training and `resume` is
+  // not asked for, or the other way round, or if another process trains there.
   TrainingRun(std::string path, bool resume);
+
+  // Says whether there is a checkpoint to go on from: a training that was killed before its first has none, and begins.
+  bool resumes() const { return resumes_; }
 
   // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.
   // Returns the best score on the held-out graphs so far, or infinity if there is none.
   double resume(Trainer& trainer);
   // Keeps every run of the system from now on, and recalls those of the training that is resumed.
-  void keep_measurements(MeasuredObjective& objective, bool resume);
+  void keep_measurements(MeasuredObjective& objective);
 
   void log(const TrainingReport& report, Seconds seconds, std::uint64_t episodes);
   void log_held_out(std::uint64_t update, double score);
@@ -36,6 +45,8 @@ class TrainingRun {
   void write_line(const std::string& text);
 
   std::string path_;
+  bool resumes_ = false;
+  std::unique_ptr<FileLock> lock_;
   std::ofstream metrics_, measurements_;
 };
 

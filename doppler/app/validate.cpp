@@ -34,6 +34,7 @@ PlacementSources sources_for(const Problem& problem, const LearnedPolicy& policy
     if (method.family != Method::Family::list && method.family != Method::Family::partition) continue;
     sources.methods.push_back({std::string(method.name), [&method, &problem, objective](std::uint64_t seed) {
                                  MethodOptions how;
+                                 how.budget = how.budget.with_interrupt(interrupt_flag());
                                  how.seed = seed;
                                  return method.run(problem, *objective, how).placement;
                                }});
@@ -50,7 +51,7 @@ PlacementSources sources_for(const Problem& problem, const LearnedPolicy& policy
 Validity validate(const std::string& path, const ValidateOptions& options, const LearnedPolicy& policy) {
   const Machine machine = options.machine.empty() ? bare_machine("cpu", usable_cores()) : machine_from(options);
   const LoadedProblem loaded = load(path, machine, options, Purpose::execution);
-  const std::shared_ptr<Executor> executor = make_executor(loaded, options.executor, options.seed);
+  const std::shared_ptr<Executor> executor = make_executor(loaded, options.executor, options);
   std::vector<VariedPlacement> placements =
       varied_placements(loaded.problem, sources_for(loaded.problem, policy), options.placements, options.seed);
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
@@ -58,6 +59,7 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
   how.on_round = [&](unsigned round) {
     progress.show_text("validate", fmt::format("round {} of {}", round + 1, options.warmup + options.repeat));
   };
+  keep_when_interrupted();
   return measure_validity(path, *executor, std::move(placements), how);
 }
 
@@ -81,6 +83,9 @@ void run_validate(const ValidateOptions& options) {
     throw InputError("validate: no machine; required --machine, or --calibrate with cpu devices");
   if (options.placements < 2 || options.repeat == 0)
     throw InputError("--placements, --repeat: required at least 2 placements and 1 run");
+  std::vector<std::string> inputs = options.graphs;
+  inputs.insert(inputs.end(), {options.machine, options.policy.checkpoint});
+  check_outputs(inputs, {{"--plot", options.plot}, {"--json", options.json}});
   const std::unique_ptr<LearnedPolicy> policy = load_policy(options.policy);
   ValidityResult results;
   for (const std::string& path : options.graphs) {
@@ -91,7 +96,7 @@ void run_validate(const ValidateOptions& options) {
     else if (!interrupt_flag()->load())
       throw InputError(fmt::format("{}: found fewer than two placements that differ and fit; required two", path));
   }
-  if (results.graphs.empty()) throw InputError("validate: interrupted before two placements were measured");
+  if (results.graphs.empty()) throw RunCancelled("validate: interrupted before two placements were measured");
   if (!options.plot.empty()) write_file_atomically(options.plot, plot_to_svg(scatter_plot(results)));
   present(options, results);
 }

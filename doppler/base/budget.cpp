@@ -39,6 +39,13 @@ Budget Budget::less(std::uint64_t used) const {
   return rest;
 }
 
+Budget Budget::shifted_by(Seconds time) const {
+  Budget rest = *this;
+  if (has_deadline())
+    rest.deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time));
+  return rest;
+}
+
 Budget Budget::with_interrupt(const std::atomic<bool>* interrupted) const {
   Budget budget = *this;
   budget.interrupted_ = interrupted;

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ class FileDescriptor {
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
   int get() const { return fd_; }
+  void reset(int fd) { fd_ = fd; }
   // Closing can report a full disk; 0 and 1 belong to the process.
   bool close() {
     const int fd = fd_;
@@ -36,22 +39,69 @@ class FileDescriptor {
 }
 
 void write_all(int fd, const std::string& path, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail(path, "write", "space and permission to write");
-    content.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (!try_write(fd, content)) fail(path, "write", "space and permission to write");
 }
 
-// Removes the temporary file unless it was renamed.
-struct TemporaryFile {
-  std::string path;
-  bool keep = false;
-  ~TemporaryFile() {
-    if (!keep) ::unlink(path.c_str());
+// A new file beside `target`, which takes its place as a whole or not at all. `path` is what the user calls it.
+class Replacement {
+ public:
+  // Nobody else's file is opened, nor a link followed: the name is new, or the next one is tried.
+  Replacement(const std::string& path, std::filesystem::path target) : path_(path), target_(std::move(target)) {
+    constexpr int kTries = 100;
+    for (int i = 0; i < kTries && file_.get() < 0; ++i) {
+      temporary_ = target_.parent_path() / fmt::format(".doppler.{:016x}.tmp", random_number());
+      file_.reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+      if (file_.get() < 0 && errno != EEXIST) break;
+    }
+    if (file_.get() < 0) fail(path, "write", "an existing directory with permission to write");
   }
+  ~Replacement() {
+    if (!renamed_) ::unlink(temporary_.c_str());
+  }
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  // Otherwise the mode is what the umask says. A file system without modes keeps its own.
+  void set_mode(mode_t mode) { ::fchmod(file_.get(), mode); }
+  void write(std::string_view content) {
+    write_all(file_.get(), path_, content);
+    if (!file_.close()) fail(path_, "write", "space on the disk");
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(path_, "write", "a path that can be replaced");
+    renamed_ = true;
+  }
+
+ private:
+  static std::uint64_t random_number() {
+    std::uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<std::uint64_t>(::getpid());
+    return number;
+  }
+
+  std::string path_;
+  std::filesystem::path target_, temporary_;
+  FileDescriptor file_{-1};
+  bool renamed_ = false;
 };
+
+// Returns where a path leads, through any links, whether or not there is a file yet. The links of /proc are names of
+// open descriptors (/dev/stdout leads there) and are left as they are.
+std::filesystem::path follow_links(const std::string& path) {
+  constexpr int kMostLinks = 40;
+  std::filesystem::path target = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code none;
+    const std::filesystem::path link = std::filesystem::read_symlink(target, none);
+    const std::filesystem::path directory = std::filesystem::weakly_canonical(target.parent_path(), none);
+    if (link.empty() || directory.native().starts_with("/proc/")) return target;
+    target = target.parent_path() / link;
+  }
+  errno = ELOOP;
+  fail(path, "write", "a link that leads somewhere");
+}
+
+bool find_status(const std::string& path, struct stat& status) {
+  return (path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status)) == 0;
+}
 
 }  // namespace
 
@@ -77,21 +127,39 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  if (path == "-") return write_all(STDOUT_FILENO, path, content);
+  if (path == "-") return write_all(STDOUT_FILENO, "standard output", content);
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-    // A pipe or /dev/null: renaming over it would destroy it.
-    FileDescriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  const bool special = exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  // A pipe may have no name to follow a link to: >(command) of a shell is /dev/fd/63, a link to "pipe:[17]".
+  const std::filesystem::path target = special ? std::filesystem::path(path) : follow_links(path);
+  if (special || (exists && target.native().starts_with("/proc/"))) {
+    // A pipe, /dev/null or an open descriptor: renaming over it would destroy it.
+    FileDescriptor device(::open(target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (device.get() < 0) fail(path, "write", "permission to write");
     return write_all(device.get(), path, content);
   }
-  TemporaryFile temporary{fmt::format("{}.{}.tmp", path, ::getpid())};
-  FileDescriptor file(::open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) fail(path, "write", "an existing directory with permission to write");
-  write_all(file.get(), path, content);
-  if (!file.close()) fail(path, "write", "space on the disk");
-  if (std::rename(temporary.path.c_str(), path.c_str()) != 0) fail(path, "write", "a path that can be replaced");
-  temporary.keep = true;
+  Replacement replacement(path, target);
+  if (exists) replacement.set_mode(status.st_mode & 07777);
+  replacement.write(content);
+}
+
+bool try_write(int descriptor, std::string_view content) noexcept {
+  while (!content.empty()) {
+    const ssize_t n = ::write(descriptor, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat of_a {
+  }, of_b{};
+  const bool a_exists = find_status(a, of_a), b_exists = find_status(b, of_b);
+  if (!a_exists || !b_exists) return a_exists == b_exists && follow_links(a) == follow_links(b);
+  return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
 }  // namespace doppler

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -25,7 +26,11 @@ void parallel_for(unsigned count, unsigned threads, const std::function<void(uns
   };
   {
     std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < threads && i < count; ++i) helpers.emplace_back(work);
+    try {
+      for (unsigned i = 1; i < threads && i < count; ++i) helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      // No more threads are to be had; fewer do the same.
+    }
     work();
   }  // joins
   if (first_error) std::rethrow_exception(first_error);

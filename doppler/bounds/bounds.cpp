@@ -64,35 +64,39 @@ bool integer_times(const Problem& problem) {
     total += time;
     return time == std::floor(time) && total < kExact;
   };
+  AllowedClasses classes(problem);
   for (OpId op = 0; op < problem.op_count(); ++op)
-    for (const DeviceId device : problem.devices(op))
-      if (!add(costs.op_time(op, device))) return false;
-  std::vector<std::pair<DeviceId, DeviceId>> links(costs.link_classes());  // one of each class
-  for (DeviceId src = 0; src < problem.device_count(); ++src)
-    for (DeviceId dst = 0; dst < problem.device_count(); ++dst)
-      if (src != dst) links[costs.link_class(src, dst)] = {src, dst};
+    for (const std::uint32_t device_class : classes.of(op))
+      if (!add(costs.class_time(op, device_class))) return false;
   for (TensorId tensor = 0; tensor < problem.graph().tensor_count(); ++tensor)
-    for (const auto& [src, dst] : links)
-      if (!add(costs.transfer_time(tensor, src, dst))) return false;
+    for (std::size_t link_class = 0; link_class < costs.link_classes(); ++link_class)
+      if (!add(costs.class_transfer_time(tensor, link_class))) return false;
   return true;
 }
 
-LowerBound lower_bound(const Problem& problem) {
-  const Relaxation relaxation = relax(problem);
-  const Relaxation reversed = relaxation.reversed();
-  const std::size_t n = relaxation.op_count();
-  LowerBound best;
-  improve(best, work_bound(problem), LowerBound::Kind::work);
+namespace {
 
+// Raises `best` by one kind after the other. Throws OutOfTime.
+void raise_bound(const Problem& problem, const Budget& budget, LowerBound& best) {
+  Watch watch(budget);
+  const std::size_t n = problem.op_count();
+  const auto look = [&] { watch.step(n); };  // before what takes long for many ops
+  look();
+  improve(best, work_bound(problem, budget), LowerBound::Kind::work);
+  look();
+  const Relaxation relaxation = relax(problem);
+  look();
+  const Relaxation reversed = relaxation.reversed();
   std::vector<Seconds> head(n, 0.0), tail(n, 0.0);
   const auto raise = [&](std::size_t ancestor_limit, LowerBound::Kind kind) {
-    HeadFinder(relaxation, ancestor_limit).raise(head);
-    HeadFinder(reversed, ancestor_limit).raise(tail);
+    HeadFinder(relaxation, ancestor_limit, budget).raise(head);
+    HeadFinder(reversed, ancestor_limit, budget).raise(tail);
     for (OpId op = 0; op < n; ++op) improve(best, head[op] + relaxation.work[op] + tail[op], kind);
   };
   raise(0, LowerBound::Kind::critical_path);
   if (kAncestorVisits / n >= kFewestAncestors) raise(kAncestorVisits / n, LowerBound::Kind::communication);
 
+  look();
   std::vector<Task> tasks(n);
   for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
   improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
@@ -100,6 +104,17 @@ LowerBound lower_bound(const Problem& problem) {
   if (n <= kDestructiveOps)
     improve(best, destructive_bound(relaxation, head, tail, best.value, kDestructiveAttempts),
             LowerBound::Kind::contradiction);
+}
+
+}  // namespace
+
+LowerBound lower_bound(const Problem& problem, const Budget& budget) {
+  LowerBound best;
+  try {
+    raise_bound(problem, budget, best);
+  } catch (const OutOfTime&) {
+    // What was found holds without the rest.
+  }
   best.value = integer_times(problem) ? std::ceil(best.value) : best.value * (1 - kRounding);
   return best;
 }

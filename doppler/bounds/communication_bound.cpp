@@ -33,10 +33,12 @@
 namespace doppler {
 namespace {
 constexpr Seconds kInfinity = std::numeric_limits<Seconds>::infinity();
-}
+constexpr std::uint64_t kStepsPerAncestor = 16;
+constexpr std::size_t kMostArcs = 100'000'000;  // a fraction of a second
+}  // namespace
 
-HeadFinder::HeadFinder(const Relaxation& relaxation, std::size_t ancestor_limit)
-    : relaxation_(&relaxation), ancestor_limit_(ancestor_limit) {
+HeadFinder::HeadFinder(const Relaxation& relaxation, std::size_t ancestor_limit, const Budget& budget)
+    : relaxation_(&relaxation), ancestor_limit_(ancestor_limit), watch_(budget) {
   const OpId n = relaxation.op_count();
   position_.resize(n);
   for (std::uint32_t i = 0; i < n; ++i) position_[relaxation.order[i]] = i;
@@ -57,9 +59,11 @@ void HeadFinder::raise(std::vector<Seconds>& head, const std::vector<Seconds>& l
   const Relaxation& relaxation = *relaxation_;
   std::fill(stamp_.begin(), stamp_.end(), relaxation.op_count());
   std::fill(cluster_stamp_.begin(), cluster_stamp_.end(), relaxation.op_count());
+  arcs_left_ = kMostArcs;
   for (const OpId op : relaxation.order) {
     for (const auto& arc : relaxation.predecessors(op))
       head[op] = std::max(head[op], head[arc.op] + relaxation.work[arc.op] + (arc.crossing ? arc.delay : 0));
+    watch_.step(1 + relaxation.predecessors(op).size());
     if (relaxation.predecessors(op).empty() || ancestor_limit_ == 0) continue;
     collect_ancestors(op, head);
     head[op] = std::max(head[op], joint_head(op, head));
@@ -86,6 +90,10 @@ void HeadFinder::collect_ancestors(OpId op, const std::vector<Seconds>& head) {
   };
   push_predecessors(op);
   while (!heap_.empty() && ancestors_.size() < ancestor_limit_) {
+    const std::size_t arcs = relaxation.successors(relaxation.order[heap_.front()]).size();
+    if (arcs > arcs_left_) break;
+    arcs_left_ -= arcs;
+    watch_.step(kStepsPerAncestor + arcs);
     std::pop_heap(heap_.begin(), heap_.end());
     const OpId ancestor = relaxation.order[heap_.back()];
     heap_.pop_back();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "doppler/bounds/relaxation.h"
+#include "doppler/budget.h"
 
 namespace doppler {
 
@@ -12,8 +13,8 @@ namespace doppler {
 class HeadFinder {
  public:
   // Looks at no more than `ancestor_limit` ancestors of each op, the nearest in topological order: time grows
-  // with op count times that number.
-  HeadFinder(const Relaxation& relaxation, std::size_t ancestor_limit);
+  // with op count times that number. Throws OutOfTime.
+  HeadFinder(const Relaxation& relaxation, std::size_t ancestor_limit, const Budget& budget = Budget::unlimited());
 
   // Raises `head` (a valid lower bound on every start, e.g. zeros) in place.
   void raise(std::vector<Seconds>& head);
@@ -30,6 +31,8 @@ class HeadFinder {
 
   const Relaxation* relaxation_;
   std::size_t ancestor_limit_;
+  std::size_t arcs_left_ = 0;  // that may still be looked at: what many ops read is an ancestor of all of them
+  Watch watch_;
   std::vector<std::uint32_t> position_;  // in the topological order
   // About the ancestors of the op at hand; valid where stamp_ is the op.
   std::vector<OpId> stamp_, cluster_stamp_;

@@ -18,29 +18,66 @@ bool disjoint(std::span<const DeviceId> a, std::span<const DeviceId> b) {
   return true;
 }
 
-// The fastest move between two different devices that the two ops may be on; 0 if they cannot be apart.
-Seconds least_delay(const Problem& problem, TensorId tensor, OpId src, OpId dst) {
-  const Costs& costs = problem.costs();
-  if (costs.link_classes() == 1) return costs.fastest_transfer(tensor);
-  Seconds least = Costs::kNever;
-  for (const DeviceId a : problem.devices(src))
-    for (const DeviceId b : problem.devices(dst))
-      if (a != b) least = std::min(least, costs.transfer_time(tensor, a, b));
-  return least < Costs::kNever ? least : 0;
-}
+// The classes of links between the devices of two ops, looked through once for each pair of lists.
+class UsableLinks {
+ public:
+  explicit UsableLinks(const Problem& problem) : problem_(problem) {}
+
+  // The fastest move between two different devices that the two ops may be on; 0 if they cannot be apart.
+  Seconds least_delay(TensorId tensor, OpId src, OpId dst) {
+    const Costs& costs = problem_.costs();
+    if (costs.link_classes() == 1) return costs.fastest_transfer(tensor);
+    Seconds least = Costs::kNever;
+    for (const std::uint32_t link_class : between(problem_.devices(src), problem_.devices(dst)))
+      least = std::min(least, costs.class_transfer_time(tensor, link_class));
+    return least < Costs::kNever ? least : 0;
+  }
+
+ private:
+  const std::vector<std::uint32_t>& between(std::span<const DeviceId> from, std::span<const DeviceId> to) {
+    const auto [entry, added] = classes_.try_emplace({from.data(), to.data()});
+    if (!added) return entry->second;
+    const Costs& costs = problem_.costs();
+    std::vector<char> seen(costs.link_classes(), 0);
+    for (const DeviceId a : from)
+      for (const DeviceId b : to)
+        if (a != b) seen[costs.link_class(a, b)] = 1;
+    for (std::uint32_t link_class = 0; link_class < seen.size(); ++link_class)
+      if (seen[link_class]) entry->second.push_back(link_class);
+    return entry->second;
+  }
+
+  const Problem& problem_;
+  std::map<std::pair<const DeviceId*, const DeviceId*>, std::vector<std::uint32_t>> classes_;
+};
 
 }  // namespace
+
+const std::vector<std::uint32_t>& AllowedClasses::of(OpId op) {
+  const auto devices = problem_.devices(op);
+  const auto [entry, added] = classes_.try_emplace(devices.data());
+  if (!added) return entry->second;
+  std::vector<char> seen(problem_.costs().device_classes(), 0);
+  for (const DeviceId device : devices) {
+    const std::uint32_t device_class = problem_.costs().device_class(device);
+    if (!seen[device_class]) entry->second.push_back(device_class);
+    seen[device_class] = 1;
+  }
+  return entry->second;
+}
 
 Relaxation relax(const Problem& problem) {
   const Graph& graph = problem.graph();
   const OpId n = graph.op_count();
   Relaxation result;
+  AllowedClasses classes(problem);
+  UsableLinks links(problem);
   result.work.resize(n);
   result.cluster.resize(n);
   for (OpId op = 0; op < n; ++op) {
     result.work[op] = Costs::kNever;
-    for (const DeviceId device : problem.devices(op))
-      result.work[op] = std::min(result.work[op], problem.costs().op_time(op, device));
+    for (const std::uint32_t device_class : classes.of(op))
+      result.work[op] = std::min(result.work[op], problem.costs().class_time(op, device_class));
     result.cluster[op] = problem.unit(op).front();
   }
   result.device_count = problem.device_count();
@@ -57,7 +94,7 @@ Relaxation relax(const Problem& problem) {
   for (OpId op = 0; op < n; ++op) {
     for (const TensorId tensor : graph.outputs(op)) {
       for (const OpId consumer : graph.consumers(tensor)) {
-        result.out.push_back({consumer, least_delay(problem, tensor, op, consumer),
+        result.out.push_back({consumer, links.least_delay(tensor, op, consumer),
                               disjoint(problem.devices(op), problem.devices(consumer))});
         ++result.in_begin[consumer + 1];
       }
@@ -124,10 +161,12 @@ std::vector<std::uint32_t> interchangeable_devices(const Problem& problem) {
         return false;
     return costs.link_class(a, b) == costs.link_class(b, a);
   };
+  std::map<const DeviceId*, OpId> choices;  // one op for each list of devices
+  for (OpId op = 0; op < problem.op_count(); ++op) choices.try_emplace(problem.devices(op).data(), op);
   const auto same_ops = [&](DeviceId a, DeviceId b) {
-    for (OpId op = 0; op < problem.op_count(); ++op)
-      if (problem.allows(op, a) != problem.allows(op, b)) return false;
-    return true;
+    return std::all_of(choices.begin(), choices.end(), [&](const auto& choice) {
+      return problem.allows(choice.second, a) == problem.allows(choice.second, b);
+    });
   };
   std::vector<std::uint32_t> kind(devices);
   std::vector<DeviceId> representative;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,18 @@ struct Relaxation {
   Relaxation reversed() const;  // time runs backwards: arcs turned round, the same facts
 };
 Relaxation relax(const Problem& problem);
+
+// The classes of equally fast devices (Costs::device_class) that an op may go to. Ops with the same choice share one
+// list of devices, so it is looked through once.
+class AllowedClasses {
+ public:
+  explicit AllowedClasses(const Problem& problem) : problem_(problem) {}
+  const std::vector<std::uint32_t>& of(OpId op);  // valid until the next call
+
+ private:
+  const Problem& problem_;
+  std::map<const DeviceId*, std::vector<std::uint32_t>> classes_;  // by where the list begins
+};
 
 // A number per device, from 0; devices with the same number can be exchanged without changing the problem.
 std::vector<std::uint32_t> interchangeable_devices(const Problem& problem);

@@ -95,7 +95,8 @@ void climb(const Offers& offers, std::size_t a, std::size_t b, std::vector<doubl
 
 }  // namespace
 
-Seconds work_bound(const Problem& problem) {
+Seconds work_bound(const Problem& problem, const Budget& budget) {
+  Watch watch(budget);
   const Offers offers(problem);
   double slots = 0;
   for (std::size_t k = 0; k < offers.kinds(); ++k) slots += offers.slots(k);
@@ -110,6 +111,7 @@ Seconds work_bound(const Problem& problem) {
         const std::size_t cost = offers.size() * (kLineSteps + 3);
         if (effort < cost) return best * (1 - kPriceRounding);
         effort -= cost;
+        watch.step(cost);
         climb(offers, a, b, share);
         best = std::max(best, offers.cheapest(share));
       }

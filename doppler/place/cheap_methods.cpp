@@ -13,9 +13,9 @@ namespace doppler {
 namespace {
 
 constexpr CheapMethod kCheap[] = {
-    {"heft", heft, 0.2, true, true},
+    {"heft", heft, 0.5, true, true},
     {"single", single, 0.1, true, true},
-    {"etf", etf, 0.2, true, true},
+    {"etf", etf, 0.5, true, true},
     {"metis", metis, 0.2, false, true},
     {"critical_path", critical_path, 0.05, false, false},
     {"enumerative", enumerative, 0.1, false, false},
@@ -40,6 +40,8 @@ std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Ob
       consider(method.name, method.run(problem, objective, part));
     } catch (const InfeasibleError& error) {
       if (why_not.empty()) why_not = error.what();
+    } catch (const OutOfTime&) {
+      return why_not;  // the others would only find out the same
     }
   }
   return why_not;

@@ -10,21 +10,30 @@ Proposal learned(const Problem& problem, Objective& objective, const MethodOptio
   if (options.policy == nullptr)
     throw InputError("method: no learned policy is loaded; required a checkpoint (--checkpoint)");
   const LearnedPolicy& policy = *options.policy;
-  MethodOptions silent = options;
+  // The heuristics first: a policy may take all the time that there is.
+  std::vector<std::pair<std::string_view, Proposal>> others;
+  std::string why_not_others;
+  if (!policy.alone())
+    why_not_others = ask(quick_methods(), problem, objective, options,
+                         [&](std::string_view name, Proposal found) { others.emplace_back(name, std::move(found)); });
+  MethodOptions training = options;
+  training.budget = options.budget.shifted_by(policy.training_time());
+  MethodOptions silent = training;
   silent.on_progress = nullptr;
   Incumbent best(policy.name(), objective, silent);
   std::string why_not;
   try {
-    best.consider(policy.answer(problem, objective, options), policy.name());
+    // What a policy does with a large graph before its first decision cannot be interrupted.
+    Watch(training.budget).step(std::uint64_t{problem.op_count()} * problem.device_count());
+    best.consider(policy.answer(problem, objective, training), policy.name());
   } catch (const InfeasibleError& error) {
     why_not = error.what();
+  } catch (const OutOfTime&) {
+    if (policy.alone()) throw;
   }
-  if (!policy.alone()) {
-    const std::string other =
-        ask(quick_methods(), problem, objective, options,
-            [&](std::string_view name, Proposal found) { best.consider(std::move(found), name); });
-    if (why_not.empty()) why_not = other;
-  }
+  for (auto& [name, found] : others) best.consider(std::move(found), name);
+  if (why_not.empty()) why_not = why_not_others;
+  if (best.empty() && why_not.empty()) throw OutOfTime();
   if (best.empty()) throw InfeasibleError(why_not);
   return std::move(best).finish();
 }

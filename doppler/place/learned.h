@@ -15,6 +15,8 @@ class LearnedPolicy {
   virtual Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
   // Its answer after as much training on this problem as the user asked for, if any.
   virtual Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
+  // How long that training takes, which comes on top of the method's budget.
+  virtual Seconds training_time() const { return 0; }
   // True if its answer is wanted even where a heuristic does better, to see what was learned.
   virtual bool alone() const { return false; }
 };

@@ -1,14 +1,17 @@
 #include "doppler/place/memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "doppler/base/error.h"
+#include "doppler/bounds/relaxation.h"
 #include "doppler/place/list/simple_placements.h"
 
 namespace doppler {
 namespace {
 
 constexpr int kRepairRounds = 32;
+constexpr std::uint64_t kStepsPerMove = 16;  // of a Watch
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
 Bytes saturating_add(Bytes a, Bytes b) { return a > kUnlimited - b ? kUnlimited : a + b; }
@@ -31,34 +34,61 @@ Bytes output_bytes(const Graph& graph, OpId op) {
 void check_units(const Problem& problem) {
   const StaticMemory empty(problem);
   for_each_unit(problem, [&](OpId op) {
+    const auto devices = problem.devices(op);
+    if (std::any_of(devices.begin(), devices.end(), [&](DeviceId device) { return empty.fits(op, device); })) return;
     const DeviceId best = empty.least_excess(op);
-    if (const Bytes excess = empty.excess(op, best); excess > 0)
-      throw_infeasible(
-          problem, {op, best, saturating_add(memory_capacity(problem, best), excess), memory_capacity(problem, best)},
-          ", and no other device suffices even if it is empty");
+    const Bytes capacity = memory_capacity(problem, best);
+    throw_infeasible(problem, {op, best, saturating_add(capacity, empty.excess(op, best)), capacity},
+                     ", and no other device suffices even if it is empty");
   });
+}
+
+// Throws if what stays to the end (parameters, and tensors that nobody reads) exceeds all devices together: that proves
+// infeasibility too.
+void check_total(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  Bytes capacity = 0, needed = 0;
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    capacity = saturating_add(capacity, memory_capacity(problem, device));
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    needed = saturating_add(needed, graph.parameter_bytes(op));
+    for (const TensorId tensor : graph.outputs(op))
+      if (graph.consumers(tensor).empty()) needed = saturating_add(needed, graph.bytes(tensor));
+  }
+  if (needed > capacity)
+    throw InfeasibleError(
+        fmt::format("{}: parameters, and tensors that no op reads, need {} bytes; required at most {}, the memory of "
+                    "all devices of '{}' together",
+                    graph.title(), needed, capacity, problem.machine().name()));
 }
 
 // One repair from one starting point.
 class Repair {
  public:
-  Repair(const Problem& problem, const StaticMemory& sizes, Proposal& proposal)
-      : problem_(problem), sizes_(sizes), proposal_(proposal), moved_(problem.op_count(), 0) {}
+  Repair(const Problem& problem, const StaticMemory& sizes, Proposal& proposal, Watch& watch)
+      : problem_(problem), sizes_(sizes), proposal_(proposal), watch_(watch), moved_(problem.op_count(), 0) {}
 
-  // The overflow that is left, if any.
+  // Simulates; true if nothing needs repair.
+  bool fits(Objective& objective) {
+    watch_.step(problem_.op_count());
+    Timeline timeline = objective.simulate(proposal_.placement, watch_.budget());
+    ++proposal_.evaluations;
+    overflow_ = timeline.overflow;
+    peak_memory_ = std::move(timeline.peak_memory);
+    return !overflow_;
+  }
+
+  // After fits() said no. The overflow that is left, if any.
   std::optional<Timeline::Overflow> run(Objective& objective) {
-    for (int round = 0;; ++round) {
-      const Timeline timeline = objective.simulate(proposal_.placement);
-      ++proposal_.evaluations;
-      if (timeline.feasible()) return std::nullopt;
-      if (round == kRepairRounds || !relieve(timeline)) return timeline.overflow;
-    }
+    for (int round = 0; round < kRepairRounds && relieve(); ++round)
+      if (fits(objective)) return std::nullopt;
+    return overflow_;
   }
 
  private:
   // Moves units off every device that is too full. False if there was nothing to move.
-  bool relieve(const Timeline& timeline) {
-    std::vector<Bytes> used = timeline.peak_memory;
+  bool relieve() {
+    std::vector<Bytes> used = peak_memory_;
     bool any = false;
     for (DeviceId device = 0; device < problem_.device_count(); ++device)
       if (used[device] > memory_capacity(problem_, device)) any |= relieve(device, used);
@@ -66,16 +96,18 @@ class Repair {
   }
 
   bool relieve(DeviceId device, std::vector<Bytes>& used) {
-    std::vector<std::pair<Bytes, OpId>> units;  // ascending
+    std::vector<std::pair<Bytes, OpId>> movable;
     for_each_unit(problem_, [&](OpId op) {
       if (proposal_.placement.device_of_op[op] == device && !moved_[op] && problem_.devices(op).size() > 1)
-        units.emplace_back(sizes_.footprint(op), op);
+        movable.emplace_back(sizes_.footprint(op), op);
     });
-    std::sort(units.begin(), units.end());
+    std::sort(movable.begin(), movable.end());
+    std::set<std::pair<Bytes, OpId>> units(movable.begin(), movable.end());  // taken from the middle, hence a tree
     bool any = false;
     while (used[device] > memory_capacity(problem_, device) && !units.empty()) {
+      watch_.step(kStepsPerMove + problem_.device_count());
       const Bytes excess = used[device] - memory_capacity(problem_, device);
-      auto unit = std::lower_bound(units.begin(), units.end(), std::pair(excess, OpId{0}));
+      auto unit = units.lower_bound(std::pair(excess, OpId{0}));
       if (unit == units.end()) --unit;
       const auto [size, op] = *unit;
       units.erase(unit);
@@ -107,11 +139,15 @@ class Repair {
   const Problem& problem_;
   const StaticMemory& sizes_;
   Proposal& proposal_;
+  Watch& watch_;
   std::vector<char> moved_;
+  // Of the last simulation.
+  std::optional<Timeline::Overflow> overflow_;
+  std::vector<Bytes> peak_memory_;
 };
 
-// Devices filled in topological order, each to the same fraction of its capacity, counting everything that is
-// ever produced on it.
+}  // namespace
+
 Placement fill_by_memory(const Problem& problem) {
   const Graph& graph = problem.graph();
   std::vector<double> amount(problem.op_count()), limit(problem.device_count());
@@ -120,11 +156,9 @@ Placement fill_by_memory(const Problem& problem) {
     total += amount[op] = static_cast<double>(saturating_add(graph.parameter_bytes(op), output_bytes(graph, op)));
   for (DeviceId device = 0; device < problem.device_count(); ++device)
     room += limit[device] = static_cast<double>(memory_capacity(problem, device));
-  for (double& value : limit) value *= std::min(1.0, total / room);
+  for (double& value : limit) value *= total / room;
   return fill_in_order(problem, amount, limit);
 }
-
-}  // namespace
 
 Bytes working_set(const Costs& costs, OpId op) {
   if (costs.fastest(op) == 0) return 0;
@@ -180,22 +214,33 @@ void StaticMemory::add(OpId op, DeviceId device) {
 
 Bytes StaticMemory::footprint(OpId op) const { return unit_.empty() ? 0 : unit_[problem_.unit(op).front()].total(); }
 
-Proposal fit_in_memory(Objective& objective, Proposal proposal) {
+Proposal fit_in_memory(Objective& objective, Proposal proposal, const Budget& budget) {
   const Problem& problem = objective.problem();
   if (!problem.memory_limited()) return proposal;
   const StaticMemory sizes(problem);
-  const auto overflow = Repair(problem, sizes, proposal).run(objective);
-  if (!overflow) return proposal;
+  Watch watch(budget);
+  Repair repair(problem, sizes, proposal, watch);
+  if (repair.fits(objective)) return proposal;
   check_units(problem);
+  check_total(problem);
+  const auto overflow = repair.run(objective);
+  if (!overflow) return proposal;
   const auto attempt = [&](Placement placement) {
     proposal.placement = std::move(placement);
     for (Cause& cause : proposal.placement.cause_of_op)
       if (cause == Cause::chosen || cause == Cause::fill_order) cause = Cause::memory;
-    return !Repair(problem, sizes, proposal).run(objective);
+    Repair again(problem, sizes, proposal, watch);
+    return again.fits(objective) || !again.run(objective);
   };
   if (attempt(fill_by_memory(problem))) return proposal;
-  for (DeviceId device = 0; device < problem.device_count(); ++device)
+  // Of two devices that can be exchanged the second would fail as the first did.
+  std::uint32_t kinds = 0;
+  const std::vector<std::uint32_t> kind = interchangeable_devices(problem);
+  for (DeviceId device = 0; device < problem.device_count(); ++device) {
+    if (kind[device] < kinds) continue;
+    kinds = kind[device] + 1;
     if (attempt(one_device(problem, device))) return proposal;
+  }
   throw_infeasible(problem, *overflow, "; no placement that fits was found");
 }
 

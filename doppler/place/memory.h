@@ -49,8 +49,12 @@ class StaticMemory {
 //   2. If that fails, the same from placements that need little memory: devices filled in topological order, and
 //      everything on one device.
 // Moved ops have the cause `memory`. Throws InfeasibleError, naming op, device, need and capacity, if nothing
-// fits; this is a heuristic, so only an op that fits on none of its devices by itself is proof that nothing
-// can.
-Proposal fit_in_memory(Objective& objective, Proposal proposal);
+// fits; this is a heuristic, so only an op that fits on none of its devices by itself, or more to keep to the end than
+// all devices hold, is proof that nothing can. Throws OutOfTime if time is up first.
+Proposal fit_in_memory(Objective& objective, Proposal proposal, const Budget& budget);
+
+// Devices filled in topological order, each to the same fraction of its capacity, counting everything that is ever
+// produced on it.
+Placement fill_by_memory(const Problem& problem);
 
 }  // namespace doppler

@@ -14,6 +14,7 @@
 #include "doppler/place/list/random.h"
 #include "doppler/place/list/round_robin.h"
 #include "doppler/place/list/single.h"
+#include "doppler/place/memory.h"
 #include "doppler/place/partition/enumerative.h"
 #include "doppler/place/partition/metis.h"
 #include "doppler/place/search/anneal.h"
@@ -41,6 +42,13 @@ std::span<const Method> methods() {
       {"anneal", "simulated annealing over devices and priorities", Family::search, true, anneal},
       {"doppler", "the learned dual policy, or the best of heft, etf and single if that wins", Family::learned, false,
        learned},
+      {"hsdag", "learned clusters, one device each; needs --train or --checkpoint", Family::learned, false, learned},
+      {"hsdag+", "the same, coarse to fine; needs --train or --checkpoint", Family::learned, false, learned},
+      {"placeto", "a placement improved op by op; needs --train or --checkpoint", Family::learned, false, learned},
+      {"gdp", "all devices in one shot by attention over segments; needs --train or --checkpoint", Family::learned,
+       false, learned},
+      {"rnn", "a sequence of groups to a sequence of devices; needs --train or --checkpoint", Family::learned, false,
+       learned},
       {"auto", "all cheap methods and the learned policy, then annealing from the best of them", Family::search, true,
        portfolio},
   };
@@ -63,17 +71,71 @@ std::string learned_methods() {
   return names;
 }
 
+namespace {
+
+constexpr OpId kManyOps = 4096;              // with fewer, one simulation takes no time worth mentioning
+constexpr double kMostForExpectation = 0.2;  // of the time
+
+// What a method's answer still needs when the method is done.
+struct AfterTheMethod {
+  Seconds simulation = 0;
+  std::size_t draws = ExpectedObjective::kDraws;  // for the expected makespan
+  Seconds in_all() const { return simulation * static_cast<double>(1 + draws); }
+};
+
+// The answer when there is no time for any other.
+Proposal cheapest(const Problem& problem) {
+  Proposal proposal;
+  proposal.placement = fill_by_memory(problem);
+  proposal.winner = "memory_greedy";
+  return proposal;
+}
+
+// One simulation of the cheapest answer tells how long all others will take.
+AfterTheMethod plan(Objective& objective, const Budget& budget) {
+  const Problem& problem = objective.problem();
+  AfterTheMethod after;
+  if (problem.machine().jitter() <= 0) after.draws = 0;
+  if (!budget.has_deadline() || problem.op_count() < kManyOps) return after;
+  const Seconds before = budget.time_left();
+  objective.simulate(cheapest(problem).placement, budget);
+  after.simulation = before - budget.time_left();
+  const double affordable = std::max(0.0, kMostForExpectation * budget.time_left() / after.simulation);
+  after.draws = std::min(after.draws, static_cast<std::size_t>(affordable));
+  return after;
+}
+
+}  // namespace
+
 Result place(Objective& objective, const Method& method, const MethodOptions& options, const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
   const Problem& problem = objective.problem();
-  MethodOptions with_bound = options;
+  MethodOptions within = options;
   // The mean of a few draws may be below a bound on exact times.
-  with_bound.known_bound = objective.exact() ? std::max(options.known_bound, bound.value) : 0;
-  Proposal proposal = method.run(problem, objective, with_bound);
+  within.known_bound = objective.exact() ? std::max(options.known_bound, bound.value) : 0;
+  AfterTheMethod after;
+  Proposal proposal;
+  bool in_time = true;
+  try {
+    after = plan(objective, options.budget);
+    within.budget = options.budget.shifted_by(-after.in_all());
+    proposal = method.run(problem, objective, within);
+  } catch (const OutOfTime&) {
+    in_time = false;
+    after.draws = 0;
+    proposal = cheapest(problem);
+  }
   Result result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   verify(problem, proposal.placement);
   result.timeline = objective.simulate(proposal.placement);
+  if (!in_time && result.timeline.overflow)
+    throw InfeasibleError(
+        fmt::format("{}: time was up before '{}' found a placement that fits in memory; required "
+                    "more time",
+                    problem.graph().title(), method.name));
+  if (after.draws > 0 && !options.budget.interrupted())
+    result.expected = ExpectedObjective(problem, problem.machine().jitter(), after.draws).value(proposal.placement);
   result.method = method.name;
   result.winner = proposal.winner.empty() ? result.method : std::move(proposal.winner);
   result.placement = std::move(proposal.placement);

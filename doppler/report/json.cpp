@@ -7,11 +7,13 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/parse_enum.h"
+#include "doppler/base/terminal_text.h"
 #include "doppler/graph/formats/json_reader.h"
+#include "doppler/report/clean_names.h"
 #include "doppler/results.h"
 
 // Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that
-// what is written can be read. A field is archive("key", value); an optional one that is empty is left out, or null
+// what is written can be read, and the cleaner of names. A field is archive("key", value); an optional one that is empty is left out, or null
 // where archive.or_null() says so. What follows from other fields is archive.derived(): written for scripts, not read.
 namespace doppler {
 namespace {
@@ -21,8 +23,8 @@ using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 // The kinds are in the order of the alternatives of AnyResult.
-constexpr std::array<std::string_view, 9> kKinds = {"simulation", "place",    "comparison",  "graph",   "run",
-                                                    "service",    "validity", "calibration", "training"};
+constexpr std::array<std::string_view, 10> kKinds = {"simulation", "place",   "comparison", "graph",       "plan",
+                                                     "run",        "service", "validity",   "calibration", "training"};
 static_assert(kKinds.size() == std::variant_size_v<AnyResult>);
 
 constexpr std::array kBoundKinds = {LowerBound::Kind::work,          LowerBound::Kind::critical_path,
@@ -163,6 +165,35 @@ void fields(Archive& a, T& facts) {
   a("bytes", facts.bytes);
   a("op_flops", facts.flops);
   a("warnings", facts.warnings);
+}
+
+template <typename Archive, Is<PlanResult::Cut> T>
+void fields(Archive& a, T& cut) {
+  a("expression", cut.expression);
+  a("kernel", cut.kernel);
+  a("cut", cut.cut);
+  a("blocks", cut.blocks);
+}
+template <typename Archive, Is<PlanResult::Rival> T>
+void fields(Archive& a, T& rival) {
+  a("plan", rival.plan);
+  a("moved_bytes", rival.moved);
+  a("messages", rival.messages);
+  a("compute", rival.compute);
+  a("estimate", rival.estimate);
+  a("relational", rival.relational);
+  a("resident_bytes", rival.resident);
+}
+template <typename Archive, Is<PlanResult> T>
+void fields(Archive& a, T& result) {
+  a("program", result.program);
+  a("plan", result.plan);
+  a("expressions", result.expressions);
+  a("parts", result.parts);
+  a("sites", result.sites);
+  a("cuts", result.cuts);
+  a("plans", result.plans);
+  a("relations", result.relations);
 }
 
 template <typename Archive, Is<RunResult::Device> T>
@@ -481,6 +512,47 @@ class Reader {
   std::set<std::string> seen_ = {"result", "version"};
 };
 
+// ---- cleaning ----
+
+class Cleaner {
+ public:
+  template <typename T>
+  void operator()(const char*, T& value) {
+    clean(value);
+  }
+  template <typename T>
+  void or_null(const char*, std::optional<T>& value) {
+    clean(value);
+  }
+  void or_absent(const char*, std::string& text) { clean(text); }
+  void unless(const std::string&, const char*, double) {}
+  void unit(const char*, bool) {}
+  template <typename T>
+  void derived(const char*, const T&) {}
+  template <typename T>
+  bool section(const char*, const std::optional<T>& value) const {
+    return value.has_value();
+  }
+  void placement(const char*, const Placement&, const Provenance&) {}
+
+ private:
+  template <typename T>
+  void clean(T& value) {
+    if constexpr (std::same_as<T, std::string>)
+      value = for_terminal(value, kLongestName);
+    else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T>)
+      fields(*this, value);
+  }
+  template <typename T>
+  void clean(std::optional<T>& value) {
+    if (value) clean(*value);
+  }
+  template <typename T>
+  void clean(std::vector<T>& values) {
+    for (T& value : values) clean(value);
+  }
+};
+
 template <std::size_t... I>
 AnyResult read_kind(std::size_t kind, const std::string& where, const json& file, std::index_sequence<I...>) {
   AnyResult result;
@@ -495,6 +567,15 @@ AnyResult read_kind(std::size_t kind, const std::string& where, const json& file
 }
 
 }  // namespace
+
+void clean_names(AnyResult& result) {
+  std::visit(
+      [](auto& value) {
+        Cleaner cleaner;
+        fields(cleaner, value);
+      },
+      result);
+}
 
 std::string to_json(const AnyResult& result) {
   ordered_json file = {{"result", kKinds[result.index()]}, {"version", kVersion}};

@@ -55,9 +55,6 @@ std::size_t display_width(std::string_view text) {
 
 void Table::add_row(std::vector<std::string> cells, bool best) {
   DOPPLER_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
-  for (std::string& cell : cells)
-    std::replace_if(
-        cell.begin(), cell.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
   rows_.push_back({std::move(cells), best});
 }
 

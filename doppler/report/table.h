@@ -20,7 +20,7 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell per column. Control characters are shown as '?': names come from files.
+  // One cell per column, of one line each.
   void add_row(std::vector<std::string> cells, bool best = false);
   std::string text() const;  // ends with a newline; no spaces at the end of lines
 

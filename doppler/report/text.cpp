@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "doppler/base/statistics.h"
+#include "doppler/report/clean_names.h"
 #include "doppler/report/table.h"
 
 namespace doppler {
@@ -138,6 +139,25 @@ std::string text_of(const GraphFacts& facts) {
     table.add_row({share.kind, std::to_string(share.ops), work(share.work), percent(ratio(share.work, facts.work)),
                    percent(share.flops_share), percent(share.bytes_share)});
   return text + "\n" + table.text();
+}
+
+// ---- explain ----
+
+std::string text_of(const PlanResult& result) {
+  std::string text = fmt::format("{}: {} expressions in at most {} blocks each, plan {}\n\n", result.program,
+                                 result.expressions, result.parts, result.plan);
+  Table cuts(
+      {{"expression", Table::Align::left}, {"kernel", Table::Align::left}, {"cut", Table::Align::left}, {"blocks"}});
+  for (const PlanResult::Cut& cut : result.cuts)
+    cuts.add_row({cut.expression, cut.kernel, cut.cut, std::to_string(cut.blocks)});
+  Table plans(
+      {{"plan", Table::Align::left}, {"moved"}, {"messages"}, {"compute"}, {"estimate"}, {"relational"}, {"resident"}});
+  for (const PlanResult::Rival& rival : result.plans)
+    plans.add_row({rival.plan, format_bytes(static_cast<Bytes>(rival.moved)), fmt::format("{:.0f}", rival.messages),
+                   format_seconds(rival.compute), format_seconds(rival.estimate), format_seconds(rival.relational),
+                   format_bytes(static_cast<Bytes>(rival.resident))});
+  return text + cuts.text() + "\nplans compared (estimate: no overlap between expressions)\n" + plans.text() +
+         fmt::format("\nrelations on {} sites\n{}\n", result.sites, fmt::join(result.relations, "\n"));
 }
 
 // ---- run, validate, calibrate ----
@@ -283,7 +303,9 @@ std::string text_of(const TrainingResult& training) {
 }  // namespace
 
 std::string to_text(const AnyResult& result) {
-  return std::visit([](const auto& value) { return text_of(value); }, result);
+  AnyResult shown = result;
+  clean_names(shown);
+  return std::visit([](const auto& value) { return text_of(value); }, shown);
 }
 
 std::string format_time(Seconds value, bool unitless) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 
 #include "doppler/base/error.h"
 #include "doppler/sim/channel_clock.h"
@@ -14,10 +15,13 @@ namespace doppler {
 // priority drawn by seed), links with a limited number of channels, and receivers that copy, under any discipline.
 //
 // At each instant all ends and arrivals happen first; then every device with a free slot takes ops from its
-// ready queue. A transfer takes the first free channel of its link when its producer ends (ties: producer id,
-// tensor id, destination in the order of consumers), so its arrival is known at once and an op needs one
-// event to become ready. Where receivers copy, a copy is a task of its destination like an op: it waits for a slot
-// behind those that were asked for before, and goes before all ready ops. Internal to doppler/sim.
+// ready queue, and what takes no time ends at the same instant, again and again until nothing more happens. Under
+// `fifo` only then does one op join its queue, the one with the smallest id of those that became ready at this
+// instant: an op that a zero-time op makes ready still goes by id, as in ListLoop. A transfer takes the first free
+// channel of its link when its producer ends (ties: producer id, tensor id, destination in the order of consumers),
+// so its arrival is known at once and an op needs one event to become ready. Where receivers copy, a copy is a task
+// of its destination like an op: it waits for a slot behind those that were asked for before, and goes before all
+// ready ops. docs/simulator.md states these rules for users. Internal to doppler/sim.
 class EventLoop {
  public:
   explicit EventLoop(const SimTables& tables)
@@ -143,7 +147,6 @@ class EventLoop {
     Seconds now = 0;
     for (const OpId op : tables_.sources()) make_ready<Q>(op, device_of_op[op], rank);
     while (true) {
-      if constexpr (Q == Queue::fifo) queue_newly_ready(device_of_op);
       for (std::size_t i = 0; i < touched_count_; ++i) {
         const DeviceId device = touched_[i];
         is_touched_[device] = false;
@@ -153,6 +156,11 @@ class EventLoop {
           start<Uniform>(take_next<Q>(device), device, now, recorder);
       }
       touched_count_ = 0;
+      if constexpr (Q == Queue::fifo)
+        if (!newly_ready_.empty() && ends_.top_time() != now) {
+          queue_newly_ready(device_of_op);
+          continue;
+        }
       if (ends_.empty() && arrivals_.empty()) return now;
       now = std::min(ends_.top_time(), arrivals_.top_time());
       while (ends_.top_time() == now) {
@@ -177,17 +185,23 @@ class EventLoop {
 
   template <Queue Q>
   void make_ready(OpId op, DeviceId device, const std::uint32_t* rank) {
+    if constexpr (Q == Queue::fifo) {
+      newly_ready_.push_back(op);
+      std::push_heap(newly_ready_.begin(), newly_ready_.end(), std::greater<>());
+      return;
+    }
     touch(device);
-    if constexpr (Q == Queue::fifo) newly_ready_.push_back(op);
     if constexpr (Q == Queue::sequence) is_ready_[op] = true;
     if constexpr (Q == Queue::ranked) ready_ranks_[device].insert(rank[op]);
   }
 
-  // Equal ready times go by id.
+  // Of the ops that became ready at this instant, the one with the smallest id joins its queue.
   void queue_newly_ready(const DeviceId* device_of_op) {
-    std::sort(newly_ready_.begin(), newly_ready_.end());
-    for (const OpId op : newly_ready_) queues_[device_of_op[op]].push(op, next_in_queue_);
-    newly_ready_.clear();
+    std::pop_heap(newly_ready_.begin(), newly_ready_.end(), std::greater<>());
+    const OpId op = newly_ready_.back();
+    newly_ready_.pop_back();
+    queues_[device_of_op[op]].push(op, next_in_queue_);
+    touch(device_of_op[op]);
   }
 
   template <Queue Q>
@@ -295,9 +309,9 @@ class EventLoop {
   std::vector<unsigned> idle_slots_;
   // Two queues, because ends are few and near while arrivals are many and far: both stay almost sorted by
   // themselves.
-  EventQueue ends_;      // ops that run
-  EventQueue arrivals_;  // ops whose last input is on its way
-  std::vector<OpId> newly_ready_;
+  EventQueue ends_;                // ops that run
+  EventQueue arrivals_;            // ops whose last input is on its way
+  std::vector<OpId> newly_ready_;  // fifo: a heap, smallest id first
   std::vector<DeviceId> touched_;  // devices that may start something now
   std::size_t touched_count_ = 0;
   std::vector<char> is_touched_;

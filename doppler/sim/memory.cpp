@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 namespace doppler {
@@ -19,7 +20,8 @@ struct Event {
 
 // Life of one tensor: on its producer's device and on each destination.
 void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<const Timeline::Execution*>& run_of_op,
-                       std::span<const Timeline::Transfer> moves, std::vector<Event>& events) {
+                       const std::vector<Timeline::Transfer>& transfers, std::span<const std::uint32_t> moves,
+                       std::vector<Event>& events) {
   const Bytes bytes = graph.bytes(tensor);
   if (bytes == 0) return;
   const OpId producer = graph.producer(tensor);
@@ -33,10 +35,11 @@ void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<co
   const auto live = [&](DeviceId device, Seconds from, Seconds to) {
     if (from == to) return;
     events.push_back({from, device, true, bytes, producer});
-    events.push_back({to, device, false, bytes, producer});
+    if (to < kForever) events.push_back({to, device, false, bytes, producer});
   };
   Seconds released = graph.consumers(tensor).empty() ? kForever : last_use(produced.device, produced.end);
-  for (const Timeline::Transfer& move : moves) {
+  for (const std::uint32_t index : moves) {
+    const Timeline::Transfer& move = transfers[index];
     released = std::max(released, move.end);
     live(move.dst, move.start, last_use(move.dst, move.end));
   }
@@ -96,17 +99,17 @@ void account_memory(const Problem& problem, Timeline& timeline) {
     if (graph.parameter_bytes(execution.op) > 0) check(execution.device, execution.op);
   timeline.peak_memory = used;
 
-  // Transfers grouped by tensor.
-  std::vector<Timeline::Transfer> moves = timeline.transfers;
-  std::sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) { return a.tensor < b.tensor; });
+  // Transfers by tensor, a counting sort.
+  std::vector<std::uint32_t> first(std::size_t{graph.tensor_count()} + 1, 0), moves(timeline.transfers.size());
+  for (const Timeline::Transfer& transfer : timeline.transfers) ++first[transfer.tensor];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (std::size_t i = moves.size(); i-- > 0;)
+    moves[--first[timeline.transfers[i].tensor]] = static_cast<std::uint32_t>(i);
   std::vector<Event> events;
-  for (std::size_t tensor = 0, first = 0; tensor < graph.tensor_count(); ++tensor) {
-    std::size_t last = first;
-    while (last < moves.size() && moves[last].tensor == tensor) ++last;
-    add_tensor_events(graph, static_cast<TensorId>(tensor), run_of_op, std::span(moves).subspan(first, last - first),
-                      events);
-    first = last;
-  }
+  events.reserve(2 * (graph.tensor_count() + moves.size()));
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
+    add_tensor_events(graph, tensor, run_of_op, timeline.transfers,
+                      std::span(moves).subspan(first[tensor], first[tensor + 1] - first[tensor]), events);
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tie(a.time, a.takes, a.device, a.op) < std::tie(b.time, b.takes, b.device, b.op);
   });

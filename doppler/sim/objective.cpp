@@ -29,9 +29,11 @@ Simulator& Objective::exact_simulator() {
   if (!simulator_) simulator_ = std::make_unique<Simulator>(problem_);
   return *simulator_;
 }
-Timeline Objective::simulate(const Placement& placement) { return exact_simulator().simulate(placement); }
-bool Objective::fits_in_memory(const Placement& placement) {
-  return !problem_.memory_limited() || exact_simulator().fits_in_memory(placement);
+Timeline Objective::simulate(const Placement& placement, const Budget& budget) {
+  return exact_simulator().simulate(placement, budget);
+}
+bool Objective::fits_in_memory(const Placement& placement, const Budget& budget) {
+  return !problem_.memory_limited() || exact_simulator().fits_in_memory(placement, budget);
 }
 void Objective::critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                                std::vector<OpId>& chain) {

@@ -35,8 +35,7 @@ OrderedEvaluator::OrderedEvaluator(const Problem& problem)
   input_begin_.push_back(0);
   consumer_begin_.push_back(0);
   for (OpId op = 0; op < op_count_; ++op) {
-    for (DeviceId id = 0; id < device_count_; ++id)
-      time_[op * device_classes_ + device_class_[id]] = costs.op_time(op, id);
+    for (std::size_t c = 0; c < device_classes_; ++c) time_[op * device_classes_ + c] = costs.class_time(op, c);
     for (const TensorId tensor : graph.inputs(op))
       inputs_.push_back({costs.fastest_transfer(tensor), graph.producer(tensor), tensor});
     input_begin_.push_back(static_cast<std::uint32_t>(inputs_.size()));

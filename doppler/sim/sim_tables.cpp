@@ -39,19 +39,16 @@ SimTables::SimTables(const Problem& problem, const JitterDraw& draw)
   transfer_times_.resize(graph.tensor_count() * link_classes_);
   for (OpId op = 0; op < graph.op_count(); ++op) {
     const double factor = draw.factor(op);
-    for (DeviceId id = 0; id < devices; ++id)
-      op_times_[op * device_classes_ + device_class_[id]] = costs.op_time(op, id) * factor;
+    for (std::size_t c = 0; c < device_classes_; ++c)
+      op_times_[op * device_classes_ + c] = costs.class_time(op, c) * factor;
   }
   for (DeviceId src = 0; src < devices; ++src)
     for (DeviceId dst = 0; dst < devices; ++dst)
       if (src != dst) link_class_[src * devices + dst] = costs.link_class(src, dst);
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
     const double factor = tensor_draw.factor(tensor);
-    for (DeviceId src = 0; src < devices; ++src)
-      for (DeviceId dst = 0; dst < devices; ++dst)
-        if (src != dst)
-          transfer_times_[tensor * link_classes_ + link_class_[src * devices + dst]] =
-              costs.transfer_time(tensor, src, dst) * factor;
+    for (std::size_t c = 0; c < link_classes_; ++c)
+      transfer_times_[tensor * link_classes_ + c] = costs.class_transfer_time(tensor, c) * factor;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "doppler/budget.h"
 #include "doppler/machine/jitter.h"
 #include "doppler/problem.h"
 #include "doppler/timeline.h"
@@ -119,9 +120,10 @@ class ChainRecorder {
 class TimelineRecorder {
  public:
   static constexpr bool kRecords = true;
-  TimelineRecorder(Timeline& timeline, DeviceId devices)
-      : timeline_(timeline), last_moved_(devices, std::numeric_limits<TensorId>::max()) {}
+  TimelineRecorder(Timeline& timeline, DeviceId devices, Watch& watch)
+      : timeline_(timeline), watch_(watch), last_moved_(devices, std::numeric_limits<TensorId>::max()) {}
   void execution(OpId op, DeviceId device, std::uint32_t slot, Seconds ready, Seconds start, Seconds end) {
+    watch_.step(kStepsPerOp);
     timeline_.executions.push_back({op, device, slot, ready, start, end});
   }
   // Loops report a transfer for each consumer; a tensor moves once per destination. All consumers of one
@@ -135,7 +137,9 @@ class TimelineRecorder {
   void copying(OpId, DeviceId, std::uint32_t) {}
 
  private:
+  static constexpr std::uint64_t kStepsPerOp = 8;
   Timeline& timeline_;
+  Watch& watch_;
   std::vector<TensorId> last_moved_;  // per destination
 };
 

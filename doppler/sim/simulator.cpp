@@ -41,7 +41,12 @@ std::vector<std::uint32_t> fallback_priority(const Problem& problem) {
 // The tables and the one loop that the rules call for.
 struct Simulator::State {
   State(const Problem& problem, const JitterDraw& draw) : tables(problem, draw), fallback(fallback_priority(problem)) {
-    const Rules& rules = problem.rules();
+    make_loop();
+  }
+
+  // Also after a run that was given up half-way, which leaves a loop in no state to go on from.
+  void make_loop() {
+    const Rules& rules = tables.problem().rules();
     if (rules.bulk_synchronous) {
       bulk_synchronous.emplace(tables);
     } else if (rules.ties == Ties::published) {
@@ -116,23 +121,31 @@ void Simulator::critical_chain(std::span<const DeviceId> device_of_op, std::span
   for (; op != ChainRecorder::kNone; op = state_->reason(op, device_of_op)) chain.push_back(op);
 }
 
-bool Simulator::fits_in_memory(const Placement& placement) {
-  return surely_fits(state_->tables.problem(), placement.device_of_op) || simulate(placement).feasible();
+bool Simulator::fits_in_memory(const Placement& placement, const Budget& budget) {
+  return surely_fits(state_->tables.problem(), placement.device_of_op) || simulate(placement, budget).feasible();
 }
 
-Timeline Simulator::simulate(const Placement& placement) {
+Timeline Simulator::simulate(const Placement& placement, const Budget& budget) {
   const Problem& problem = state_->tables.problem();
   DOPPLER_CHECK(placement.device_of_op.size() == problem.op_count(), "{} devices for {} ops",
                 placement.device_of_op.size(), problem.op_count());
   Timeline timeline;
-  TimelineRecorder recorder(timeline, problem.device_count());
-  timeline.makespan = state_->run(placement.device_of_op, placement.priority, recorder);
+  timeline.executions.reserve(problem.op_count());
+  Watch watch(budget);
+  TimelineRecorder recorder(timeline, problem.device_count(), watch);
+  try {
+    timeline.makespan = state_->run(placement.device_of_op, placement.priority, recorder);
+  } catch (const OutOfTime&) {
+    state_->make_loop();
+    throw;
+  }
   std::sort(timeline.executions.begin(), timeline.executions.end(), [](const auto& a, const auto& b) {
     return std::tie(a.start, a.device, a.end, a.op) < std::tie(b.start, b.device, b.end, b.op);
   });
   std::sort(timeline.transfers.begin(), timeline.transfers.end(), [](const auto& a, const auto& b) {
     return std::tie(a.start, a.tensor, a.dst) < std::tie(b.start, b.tensor, b.dst);
   });
+  watch.step(problem.op_count());
   account_memory(problem, timeline);
   return timeline;
 }

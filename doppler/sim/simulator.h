@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "doppler/budget.h"
 #include "doppler/machine/jitter.h"
 #include "doppler/problem.h"
 #include "doppler/timeline.h"
@@ -35,11 +36,11 @@ class Simulator {
   void critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                       std::vector<OpId>& chain);
 
-  // Whether no device ever needs more memory than it has. Quick where memory is plentiful.
-  bool fits_in_memory(const Placement& placement);
+  // Whether no device ever needs more memory than it has. Quick where memory is plentiful. Throws OutOfTime.
+  bool fits_in_memory(const Placement& placement, const Budget& budget = Budget::unlimited());
 
-  // The whole story, with memory. Same makespan, to the bit.
-  Timeline simulate(const Placement& placement);
+  // The whole story, with memory. Same makespan, to the bit. Throws OutOfTime.
+  Timeline simulate(const Placement& placement, const Budget& budget = Budget::unlimited());
 
  private:
   struct State;

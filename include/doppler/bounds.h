@@ -1,7 +1,17 @@
 #pragma once
 
+// Lower bounds: a time that no placement of a problem can beat, so that a gap to it is a promise.
+//
+//   doppler::LowerBound bound = doppler::lower_bound(problem);
+//   doppler::gap(makespan, bound.value);         // 0.08: at most 8 % could still be won
+//   doppler::reaches(makespan, bound.value);     // the placement is proven optimal
+//
+// Limits. It holds for exact times: the mean over draws of a machine's jitter may be below it. On large graphs the
+// expensive arguments look less far, so a gap there says more about the bound than about the placement.
+
 #include <string_view>
 
+#include "doppler/budget.h"
 #include "doppler/problem.h"
 
 namespace doppler {
@@ -28,13 +38,12 @@ inline bool reaches(Seconds makespan, Seconds bound) { return makespan <= bound 
 // How far a makespan is above a bound, as a fraction of the bound; 0 where there is none.
 inline double gap(Seconds makespan, Seconds bound) { return bound > 0 ? makespan / bound - 1 : 0; }
 
-// The best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
-// An integer if all times are. Holds for every discipline, link model and priority, for exact times.
-// The mathematics stands in bounds.cpp.
-LowerBound lower_bound(const Problem& problem);
+// Returns the best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
+// It is an integer if all times are, and holds for every discipline, link model and priority. When the budget ends it is
+// the best so far, at worst 0. The mathematics stands in bounds.cpp.
+LowerBound lower_bound(const Problem& problem, const Budget& budget = Budget::unlimited());
 
-// True if all times are integers, so that every exact makespan is one too, and sums of them are
-// exact.
+// Says whether all times are integers, so that every exact makespan is one too, and sums of them are exact.
 bool integer_times(const Problem& problem);
 
 }  // namespace doppler

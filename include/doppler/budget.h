@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <limits>
 
 #include "doppler/units.h"
@@ -25,6 +26,8 @@ class Budget {
   Budget at_most(std::uint64_t evaluations) const;
   // The same deadline, and what is left of the evaluations after `used` of them; at least one.
   Budget less(std::uint64_t used) const;
+  // The same, but the deadline is that much later, or earlier where the time is negative.
+  Budget shifted_by(Seconds time) const;
   Budget with_interrupt(const std::atomic<bool>* interrupted) const;
 
   bool out_of_time() const;   // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
@@ -39,6 +42,34 @@ class Budget {
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t evaluations_ = kUnlimited;
   const std::atomic<bool>* interrupted_ = nullptr;
+};
+
+// Thrown where time is up before there is anything to return. A method that has found something returns it instead;
+// place() has a cheap answer for those that have not.
+class OutOfTime : public std::exception {
+ public:
+  const char* what() const noexcept override { return "time is up; required more time"; }
+};
+
+// Looks at the clock now and then for loops that have no end in sight. The first few thousand steps are free: what is
+// that short is finished, whatever the clock says.
+class Watch {
+ public:
+  explicit Watch(const Budget& budget) : budget_(budget) {}
+  // Call it once per step, or with the number of steps before a stretch that cannot be interrupted. A step is some ten
+  // nanoseconds. Throws OutOfTime.
+  void step(std::uint64_t steps = 1) {
+    steps_ += steps;
+    if (steps_ < kStepsPerLook) return;
+    steps_ = 0;
+    if (budget_.out_of_time()) throw OutOfTime();
+  }
+  const Budget& budget() const { return budget_; }
+
+ private:
+  static constexpr std::uint64_t kStepsPerLook = 1 << 16;
+  Budget budget_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace doppler

@@ -29,10 +29,10 @@ class Costs {
   const Graph& graph() const { return *graph_; }
   const Machine& machine() const { return *machine_; }
 
-  // Infinity if the op cannot run on the device.
+  // Returns infinity if the op cannot run on the device.
   Seconds op_time(OpId op, DeviceId device) const { return op_time_[op * device_classes_ + device_class_[device]]; }
   bool can_run(OpId op, DeviceId device) const { return op_time(op, device) < kNever; }
-  // 0 if src == dst.
+  // Returns 0 if src == dst.
   Seconds transfer_time(TensorId tensor, DeviceId src, DeviceId dst) const {
     if (src == dst) return 0;
     return transfer_time_[tensor * link_classes_ + link_class_[src * machine_->device_count() + dst]];
@@ -52,6 +52,11 @@ class Costs {
   std::size_t link_classes() const { return link_classes_; }
   std::uint32_t link_class(DeviceId src, DeviceId dst) const {
     return link_class_[src * machine_->device_count() + dst];
+  }
+  // The same times by class: all that differ are device_classes() and link_classes() many.
+  Seconds class_time(OpId op, std::size_t device_class) const { return op_time_[op * device_classes_ + device_class]; }
+  Seconds class_transfer_time(TensorId tensor, std::size_t link_class) const {
+    return transfer_time_[tensor * link_classes_ + link_class];
   }
 
   static constexpr Seconds kNever = std::numeric_limits<Seconds>::infinity();

@@ -1,5 +1,15 @@
 #pragma once
 
+// From a file to a problem: graphs, models and programs in every format of docs/formats.md.
+//
+//   doppler::Machine machine = doppler::load_machine("v100x4");
+//   doppler::LoadedProblem model = doppler::load_problem("model.onnx", machine, {.dims = {{"batch", 8}}, .shard = 4});
+//   for (const std::string& warning : model.file.warnings) std::cerr << warning << "\n";
+//   doppler::place(model.problem);
+//
+// Limits. An ONNX model gives costs, not yet something to run; operators with subgraphs that depend on data are refused
+// (docs/onnx.md). The machine decides how a program is cut, so load it anew for another machine.
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,10 +51,11 @@ GraphFile read_graph_file(const std::string& path, const Machine* machine, const
 GraphFile parse_graph_file(const std::string& path, std::string content, const Machine* machine,
                            const LoadOptions& options = {});
 
-// The file on a machine. Throws InputError and InfeasibleError as Problem does, and InputError for a wrong pin.
+// Puts the file on a machine. Throws InputError and InfeasibleError as Problem does, and InputError for a wrong pin.
 Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOptions& options = {});
 
-// The front half of the pipeline: path, machine and rules in, problem out.
+// The front half of the pipeline: path, machine and rules in, problem out. Throws as read_graph_file() and
+// make_problem() do.
 struct LoadedProblem {
   GraphFile file;
   Problem problem;

@@ -1,5 +1,16 @@
 #pragma once
 
+// A machine: devices, how fast they compute, how much they hold, and how long tensors take between them.
+//
+//   doppler::Machine four = doppler::load_machine("p100x4");        // a preset, "uniform:4", or a machine file
+//   std::vector<doppler::Device> devices(2);
+//   devices[0] = {.name = "gpu0", .type = "gpu", .rates = {{.flops_per_second = 9e12}}, .memory = 16ull << 30};
+//   devices[1] = {.name = "cpu0", .type = "cpu", .rates = {{.flops_per_second = 1e12}}};
+//   doppler::Machine mine("mine", devices, std::vector<doppler::Link>(4, {.latency = 1e-5, .bytes_per_second = 1e10}));
+//
+// Limits. Presets are data sheets, not measurements: 'doppler calibrate' measures the box it runs on (docs/machines.md).
+// At most kMostDevices devices; a link belongs to one ordered pair, so what pairs share is not modelled.
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,8 +21,7 @@
 
 namespace doppler {
 
-// Compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before
-// dtype).
+// The compute rate for ops of one kind and dtype; "*" matches any. The most specific match wins (kind before dtype).
 struct Rate {
   std::string kind = "*";
   std::string dtype = "*";
@@ -78,8 +88,8 @@ class Machine {
   const Device& device(DeviceId id) const { return devices_[id]; }
   const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
   Links link_model() const { return link_model_; }  // by which rule it is simulated unless somebody asks for another
-  // How much times vary within a run: the sigma of a lognormal factor with mean 1 on every op and transfer. Measured by
-  // calibration.
+  // Says how much times vary within a run: the sigma of a lognormal factor with mean 1 on every op and transfer, which
+  // calibration measures.
   double jitter() const { return jitter_; }
   // The same machine with another jitter. Throws InputError unless it is between 0 and kMostJitter.
   Machine with_jitter(double jitter) const { return Machine(name_, devices_, links_, link_model_, jitter); }
@@ -99,16 +109,17 @@ inline constexpr double kMostJitter = 3;
 // More devices than this are refused: links are stored per pair.
 inline constexpr DeviceId kMostDevices = 1024;
 
-// N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1
-// GB/s. `memory` is the capacity of each device; 0: unlimited.
+// Makes N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1 GB/s.
+// `memory` is the capacity of each device; 0 is no limit.
 Machine uniform_machine(DeviceId devices, Bytes memory = 0);
 
-// A preset name ("p100x4"), "uniform:N", "uniform:N:MEMORY", or the path of a machine file
-// (docs/machines.md).
+// Takes a preset name ("p100x4"), "uniform:N", "uniform:N:MEMORY", or the path of a machine file (docs/machines.md).
+// Throws InputError if it is none of these.
 Machine load_machine(const std::string& name_or_path);
-Machine parse_machine(const std::string& where,
-                      std::string_view json_text);    // throws InputError naming `where`
-std::string machine_to_json(const Machine& machine);  // what parse_machine() reads back as the same machine
+// Reads the text of a machine file. Throws InputError naming `where`.
+Machine parse_machine(const std::string& where, std::string_view json_text);
+// Writes what parse_machine() reads back as the same machine.
+std::string machine_to_json(const Machine& machine);
 
 struct MachinePreset {
   std::string_view name;

@@ -34,7 +34,7 @@ struct MethodOptions {
 struct Proposal {
   Placement placement;
   std::uint64_t evaluations = 0;
-  std::string winner = {};                   // auto: the method that found it
+  std::string winner = {};                   // the method that found it, if another
   std::optional<Seconds> proven_bound = {};  // exact: what it proved, if better than lower_bound()
 };
 
@@ -55,21 +55,23 @@ std::string learned_methods();                        // the names of those that
 // A placement with its value.
 struct Result {
   std::string method;
-  std::string winner;  // auto: who won; otherwise equal to method
+  std::string winner;  // who found the placement, where the method asks others or was out of time; else the method
   Placement placement;
   Seconds makespan = 0;
   Timeline timeline;  // of a run with exact times
   LowerBound bound;
   double gap = 0;  // makespan / bound - 1
   bool feasible = true;
+  std::optional<Seconds> expected;  // if times vary and there was time: the mean makespan, see ExpectedObjective
   Seconds seconds = 0;
   std::uint64_t evaluations = 0;
   std::uint64_t seed = 0;
   bool optimal = false;  // proven: makespan equals the bound
 };
 
-// Runs the method, verifies its placement, simulates it once. `bound` saves computing it again for each method.
-// Throws InfeasibleError if the method found nothing that fits in memory.
+// Runs the method, verifies its placement, simulates it once, all within the budget. `bound` saves computing it again
+// for each method. A method that has nothing when time is up is replaced by devices filled one after the other, and
+// `memory_greedy` is named as the winner. Throws InfeasibleError if nothing that fits in memory was found.
 Result place(Objective& objective, const Method& method, const MethodOptions& options, const LowerBound& bound);
 
 }  // namespace doppler

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doppler/budget.h"
 #include "doppler/problem.h"
 #include "doppler/timeline.h"
 
@@ -41,9 +42,9 @@ class Objective {
   const Problem& problem() const { return problem_; }
 
   // What a run looks like when all times are exact, whatever the objective is: searches ask for the order of the ops,
-  // for memory, and for the chain of ops that explains the makespan, last op first.
-  Timeline simulate(const Placement& placement);
-  bool fits_in_memory(const Placement& placement);
+  // for memory, and for the chain of ops that explains the makespan, last op first. The first two throw OutOfTime.
+  Timeline simulate(const Placement& placement, const Budget& budget = Budget::unlimited());
+  bool fits_in_memory(const Placement& placement, const Budget& budget = Budget::unlimited());
   void critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                       std::vector<OpId>& chain);
 

@@ -1,5 +1,13 @@
 #pragma once
 
+// An answer: a device for every op, in memory and as a file that says who made it.
+//
+//   doppler::Placement placement{.device_of_op = {0, 0, 1}};
+//   std::string text = doppler::placement_to_json(placement, doppler::provenance_of(problem, "mine"));
+//   doppler::PlacementFile read = doppler::parse_placement("mine.json", text);   // read.placement == placement
+//
+// Limits. A file knows devices by number, so it belongs to a machine with as many of them in the same order.
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,16 +38,16 @@ std::string_view to_string(Cause cause);
 // A device for every op and, for the disciplines that want one, a priority.
 struct Placement {
   std::vector<DeviceId> device_of_op = {};
-  // Rank per op, a permutation of 0 … n-1, smaller first. Empty: the simulator ranks ops by b-level.
+  // The rank of each op, a permutation of 0 … n-1, smaller first. Where it is empty the simulator ranks ops by b-level.
   std::vector<std::uint32_t> priority = {};
-  std::vector<Cause> cause_of_op = {};  // empty: unknown
+  std::vector<Cause> cause_of_op = {};  // empty where nobody said why
 
   bool operator==(const Placement&) const = default;
 };
 
-// Ranks of arbitrary numbers: smallest number gets 0, ties go by op id.
+// Ranks arbitrary numbers: the smallest gets 0, ties go by op id.
 std::vector<std::uint32_t> ranks_of(const std::vector<double>& values);
-// The inverse: ranks such that order[i] has rank i.
+// Does the inverse: order[i] gets rank i.
 std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 
 // Who made a placement and what it is worth: what placement files carry beside the assignment.

@@ -1,5 +1,14 @@
 #pragma once
 
+// What is to be decided, and by which rules. docs/simulator.md states the rules completely.
+//
+//   doppler::Problem problem(graph, doppler::load_machine("p100x4"), {.discipline = doppler::Discipline::priority});
+//   problem.devices(op);                                            // where it may go: never empty
+//   doppler::Problem elsewhere = problem.on(doppler::load_machine("v100x8"));
+//
+// Limits. A Problem made from a graph and a machine goes by the Rules that it is given, links included; load_problem()
+// takes the links from the machine unless it is told otherwise.
+
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -52,10 +61,6 @@ using Pin = std::pair<OpId, DeviceId>;
 // One placement problem: a graph on a machine, what everything there costs, the rules, and where each op may go. It
 // owns its parts by sharing them, and they never change, so that a Problem is cheap to copy and nothing has to outlive
 // anything. What an op can run on, pins and colocation groups become one list of allowed devices per op.
-//
-//   Problem problem(std::move(graph), load_machine("p100x4"), {.discipline = Discipline::priority});
-//   Problem other = problem.with(Rules{});                // the same graph on the same machine, by other rules
-//   Problem elsewhere = problem.on(load_machine("v100x8"));
 class Problem {
  public:
   // Throws InputError if an op has no cost on any device or the rules contradict one another, InfeasibleError if pins
@@ -78,12 +83,12 @@ class Problem {
   const Rules& rules() const { return rules_; }
   const std::vector<Pin>& pins() const { return choices_->pins; }
   const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
-  // Null: the graph has costs only, and can be simulated or emulated but not computed.
+  // Returns null if the graph has costs only, and can be simulated or emulated but not computed.
   const program::RunnableProgram* program() const { return program_.get(); }
   OpId op_count() const { return graph_->op_count(); }
   DeviceId device_count() const { return machine_->device_count(); }
 
-  // Non-empty, ascending. Ops of one group have the same list.
+  // The devices where the op may go, at least one, ascending. Ops of one group have the same list.
   std::span<const DeviceId> devices(OpId op) const {
     const Choices& all = *choices_;
     return {all.device_lists.data() + all.list_begin[all.list_of_op[op]],
@@ -97,7 +102,7 @@ class Problem {
   // Ops that must share a device, in id order: the op's whole colocation group, or just the op.
   std::span<const OpId> unit(OpId op) const;
   bool has_groups() const { return !choices_->group_begin.empty(); }
-  // True if any device has a capacity, so that memory can be the reason for infeasibility.
+  // Says whether any device has a capacity, so that memory can be the reason for infeasibility.
   bool memory_limited() const { return choices_->memory_limited; }
 
  private:
@@ -133,10 +138,10 @@ void verify(const Problem& problem, const Placement& placement);
 // has for it, the machine and the rules.
 Provenance provenance_of(const Problem& problem, std::string graph);
 
-// Rank by descending b-level (mean costs), a topological order: the default priority.
+// Ranks ops by descending b-level (mean costs), which is a topological order: the default priority.
 std::vector<std::uint32_t> default_priority(const Costs& costs);
-// What `ordered` makes of any ranks: an op of which a producer comes later is taken as soon as it was. The result is a
-// topological order.
+// Returns what `ordered` makes of any ranks: an op of which a producer comes later is taken as soon as it was. The
+// result is a topological order.
 std::vector<std::uint32_t> line_up(const Graph& graph, std::span<const std::uint32_t> rank);
 
 }  // namespace doppler

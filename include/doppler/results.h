@@ -135,6 +135,33 @@ struct GraphFacts {
 
 std::string_view to_string(GraphFacts::Measure measure);  // "s", "graph", "flops"
 
+// ---- explain ----
+
+// How a program is cut, and what that costs beside other ways to cut it.
+struct PlanResult {
+  struct Cut {
+    std::string expression, kernel, cut;  // cut: "label:blocks", by dimension
+    std::size_t blocks = 0;
+
+    bool operator==(const Cut&) const = default;
+  };
+  struct Rival {
+    std::string plan;
+    double moved = 0, messages = 0;  // bytes between devices, and in how many pieces
+    Seconds compute = 0, estimate = 0, relational = 0;
+    double resident = 0;  // bytes of inputs over all devices, copies included
+
+    bool operator==(const Rival&) const = default;
+  };
+  std::string program, plan;
+  std::size_t expressions = 0, parts = 0, sites = 0;
+  std::vector<Cut> cuts;
+  std::vector<Rival> plans;
+  std::vector<std::string> relations;  // the logical and the physical plan in tensor relational algebra, line by line
+
+  bool operator==(const PlanResult&) const = default;
+};
+
 // ---- run, validate, calibrate ----
 
 struct RunResult {
@@ -267,14 +294,14 @@ struct TrainingResult {
   bool operator==(const TrainingResult&) const = default;
 };
 
-using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, RunResult, ServiceResult,
-                               ValidityResult, CalibrationResult, TrainingResult>;
+using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RunResult,
+                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);
 // Reads what to_json() wrote. Throws InputError naming `where` if the text is no result of this version.
 AnyResult parse_result(const std::string& where, std::string_view text);
-// What a verb prints for people.
+// What a verb prints for people. Names appear as text, whatever they hold: no control characters, no second line.
 std::string to_text(const AnyResult& result);
 
 // What a timeline says of every device, and of the links.

@@ -46,7 +46,7 @@ struct MeasureOptions {
 };
 
 // Runs the placement again and again, and everything on one device for comparison. What was interrupted counts as far
-// as it went; InputError if no run had ended. `last` receives the timeline of the last run, if given.
+// as it went; RunCancelled if no run had ended. `last` receives the timeline of the last run, if given.
 RunResult run(Executor& executor, const Placement& placement, const MeasureOptions& options = {},
               Timeline* last = nullptr);
 

@@ -19,8 +19,8 @@ struct DeviceTime {
   bool operator==(const DeviceTime&) const = default;
 };
 
-// Of a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it waited
-// for is its input that came last. What a real device folds in a gap is not counted as busy here.
+// Accounts for a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it
+// waited for is its input that came last. What a real device folds in a gap is not counted as busy here.
 std::vector<DeviceTime> account_time(const Problem& problem, const Timeline& timeline);
 
 }  // namespace doppler

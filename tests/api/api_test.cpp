@@ -36,6 +36,37 @@ TEST(ThePublicApi, PlacesAGraphThatWasBuiltInCode) {
   EXPECT_TRUE(std::get<PlaceResult>(parse_result("result", to_json(found))) == found);
 }
 
+// The examples at the head of graph.h, machine.h, problem.h, placement.h and bounds.h, put together.
+TEST(ThePublicApi, DoesWhatTheExamplesInItsHeadersShow) {
+  GraphBuilder builder("two products");
+  const OpId a = builder.add_op({.name = "a", .kind = "matmul", .flops = 2e12});
+  const OpId b = builder.add_op({.name = "b", .kind = "matmul", .flops = 2e12});
+  builder.add_consumer(builder.add_tensor(a, 64 << 20), b);
+  const Graph graph = std::move(builder).build();
+
+  std::vector<Device> devices(2);
+  devices[0] = {.name = "gpu0", .type = "gpu", .rates = {{.flops_per_second = 9e12}}, .memory = 16ull << 30};
+  devices[1] = {.name = "cpu0", .type = "cpu", .rates = {{.flops_per_second = 1e12}}};
+  const Machine mine("mine", devices, std::vector<Link>(4, {.latency = 1e-5, .bytes_per_second = 1e10}));
+  EXPECT_TRUE(parse_machine("mine.json", machine_to_json(mine)).device(0) == mine.device(0));
+
+  const Problem problem(graph, load_machine("p100x4"), {.discipline = Discipline::priority});
+  EXPECT_EQ(problem.devices(b).size(), 4u);
+  const Problem elsewhere = problem.on(mine);
+  EXPECT_EQ(elsewhere.device_count(), 2u);
+
+  const Placement placement{.device_of_op = {0, 0}};
+  const std::string text = placement_to_json(placement, provenance_of(elsewhere, "mine"));
+  EXPECT_TRUE(parse_placement("mine.json", text).placement == placement);
+
+  // A chain is bounded by itself on its fastest device: 2 × 2e12 / 9e12 s, which the placement takes.
+  const LowerBound bound = lower_bound(elsewhere);
+  const Seconds makespan = simulate(elsewhere, placement).outcome.made.makespan;
+  EXPECT_NEAR(makespan, 4.0 / 9.0, 1e-12);
+  EXPECT_NEAR(gap(makespan, bound.value), 0, 1e-9);
+  EXPECT_TRUE(reaches(makespan, bound.value));
+}
+
 TEST(ThePublicApi, RefusesWhatCannotBe) {
   const Problem problem(fork(), load_machine("uniform:2")), other(fork(), load_machine("uniform:2"));
   EXPECT_THROW(place(problem, {.method = "no such method"}), InputError);

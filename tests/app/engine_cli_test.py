@@ -44,7 +44,7 @@ class EngineTest(CommandCase):
         self.assertIn("emulated", done.stdout)
 
     def test_takes_the_preset_that_the_placement_was_made_for(self):
-        result = json.loads(self.ok("run", self.graph, self.placement, "--repeat", 1, "--engine", "threads", "--json").stdout)
+        result = json.loads(self.ok("run", self.graph, self.placement, "--repeat", 1, "--json").stdout)
         self.assertEqual(result["machine"], "cpu2")
         file = json.loads(self.placement.read_text())
         file["machine"] = "somewhere"

@@ -9,6 +9,7 @@ import xml.dom.minidom
 
 from command import DOPPLER, LIMIT, CommandCase, run
 
+INTERRUPTED = 130
 # An op takes about 0.1 ms on the modelled devices; ten times that is well above what a busy box adds to a sleep.
 SCALE = 10
 BURST, ALLOWED_SHARE = 16, 0.1
@@ -66,7 +67,7 @@ class LearnTest(CommandCase):
             pass
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=LIMIT)
-        self.assertEqual(process.returncode, 0)
+        self.assertEqual(process.returncode, INTERRUPTED)
         self.assertIn("at the end", text)
         self.ok("simulate", self.graph, end, "--machine", "p100x4")
 

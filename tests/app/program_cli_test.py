@@ -72,6 +72,10 @@ class ProgramTest(unittest.TestCase):
         text = self.ok("explain", EXAMPLE, "--parts", 4)
         for part in ["plans compared", "eindecomp", "logical plan", "physical plan", "alternatives", "LocalJoin"]:
             self.assertIn(part, text)
+        plan = json.loads(self.ok("explain", EXAMPLE, "--parts", 4, "--json"))
+        self.assertEqual((plan["result"], plan["parts"], plan["sites"]), ("plan", 4, 4))
+        self.assertEqual([rival["plan"] for rival in plan["plans"]],
+                         ["eindecomp", "relational", "data", "model", "uncut"])
 
     def test_published_workloads_have_the_published_size(self):
         for name, parts, ops, edges in [("chainmm", 16, 76, 80), ("ffnn", 16, 180, 208), ("llama-block", 4, 182, 234),

@@ -28,5 +28,19 @@ TEST(ABudget, SharesWhatIsLeft) {
   EXPECT_EQ(Budget::unlimited().less(300).evaluations(), Budget::kUnlimited);
 }
 
+TEST(ABudget, IsShiftedByTime) {
+  EXPECT_TRUE(Budget::for_time(100).shifted_by(-101).out_of_time());
+  EXPECT_GT(Budget::for_time(0).shifted_by(100).time_left(), 90.0);
+  EXPECT_FALSE(Budget::unlimited().shifted_by(-1).has_deadline());
+}
+
+TEST(AWatch, LetsShortWorkFinishAndEndsLongWork) {
+  Watch late(Budget::for_time(0));
+  EXPECT_NO_THROW(late.step(1000));
+  EXPECT_THROW(late.step(1'000'000), OutOfTime);
+  Watch early(Budget::for_time(3600));
+  EXPECT_NO_THROW(early.step(1'000'000));
+}
+
 }  // namespace
 }  // namespace doppler

@@ -42,6 +42,40 @@ TEST_F(AFile, ThatIsADeviceIsWrittenInPlace) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST_F(AFile, BehindALinkIsReplacedAndTheLinkStays) {
+  write_file_atomically(path("real"), "old");
+  std::filesystem::create_symlink("real", path("link"));
+  std::filesystem::create_symlink(path("link"), path("second"));
+  write_file_atomically(path("second"), "new");
+  EXPECT_EQ(read_file(path("real")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")) && std::filesystem::is_symlink(path("second")));
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THROW(write_file_atomically(path("loop"), "x"), InputError);
+}
+
+TEST_F(AFile, KeepsItsModeWhenItIsReplaced) {
+  using std::filesystem::perms;
+  write_file_atomically(path("a"), "old");
+  std::filesystem::permissions(path("a"), perms::owner_read | perms::owner_write | perms::group_read);
+  write_file_atomically(path("a"), "new");
+  EXPECT_EQ(std::filesystem::status(path("a")).permissions(),
+            perms::owner_read | perms::owner_write | perms::group_read);
+}
+
+TEST_F(AFile, IsTheSameByAnyNameAndNotByItsContent) {
+  write_file_atomically(path("a"), "x");
+  write_file_atomically(path("b"), "x");
+  std::filesystem::create_symlink("a", path("link"));
+  std::filesystem::create_hard_link(path("a"), path("hard"));
+  std::filesystem::create_symlink("new", path("dangling"));
+  EXPECT_TRUE(same_file(path("a"), path("link")));
+  EXPECT_TRUE(same_file(path("hard"), path("link")));
+  EXPECT_TRUE(same_file(path("dangling"), path("new")));
+  EXPECT_FALSE(same_file(path("a"), path("b")));
+  EXPECT_FALSE(same_file(path("a"), path("new")));
+  EXPECT_FALSE(same_file("/dev/null", "/dev/null"));  // Nothing is lost there.
+}
+
 TEST_F(AFile, ThatCannotBeReadIsAnInputError) {
   EXPECT_THROW(read_file(path("missing")), InputError);
   EXPECT_THROW(read_file(directory_.string()), InputError);

@@ -19,4 +19,11 @@ struct Case {
 // Every small graph × machine × rules, with and without a pin. All of them have a feasible placement.
 const std::vector<Case>& all_cases();
 
+// The name of a method as part of a test's: letters, digits and underscores.
+inline std::string name_of(std::string_view method) {
+  std::string name(method);
+  if (name.back() == '+') name.replace(name.size() - 1, 1, "_plus");
+  return name;
+}
+
 }  // namespace doppler::test

@@ -1,6 +1,9 @@
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/trained_policy.h"
 #include "tests/conformance/cases.h"
 
@@ -15,10 +18,20 @@ constexpr double kRounding = 1e-9;
 // Enough for a search to begin, few enough that all methods on all cases take seconds.
 constexpr std::uint64_t kEvaluations = 12;
 
-MethodOptions short_options() {
-  static const TrainedPolicy policy("shipped", shipped_policy(), {});
+// The policy of a learned method: the shipped one, or one that knows nothing yet, which must be legal all the same.
+const LearnedPolicy& policy_of(const Method& method) {
+  static const TrainedPolicy shipped("shipped", shipped_policy(), {});
+  static std::map<std::string_view, TrainedPolicy> fresh;
+  if (method.family != Method::Family::learned || method.name == shipped.name()) return shipped;
+  const auto known = fresh.find(method.name);
+  if (known != fresh.end()) return known->second;
+  const PolicyFile file = file_of(*make_policy(usual_architecture(method.name), Rng(1)));
+  return fresh.try_emplace(method.name, "fresh", file, TrainedPolicyOptions{}).first->second;
+}
+
+MethodOptions short_options(const Method& method) {
   MethodOptions options;
-  options.policy = &policy;
+  options.policy = &policy_of(method);
   options.budget = Budget::for_evaluations(kEvaluations);
   options.seed = 7;
   return options;
@@ -37,14 +50,14 @@ std::vector<std::string_view> method_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryMethod, testing::ValuesIn(method_names()),
-                         [](const auto& test) { return std::string(test.param); });
+                         [](const auto& test) { return test::name_of(test.param); });
 
 TEST_P(EveryMethod, IsLegalFitsInMemoryAndRespectsTheLowerBound) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
     // place() verifies: total, allowed (pins, capabilities), groups together, priority a permutation.
     Result result;
-    ASSERT_NO_THROW(result = test::place(c.problem, method(), short_options(), c.bound));
+    ASSERT_NO_THROW(result = test::place(c.problem, method(), short_options(method()), c.bound));
     EXPECT_TRUE(result.feasible);
     EXPECT_GE(result.makespan, c.bound.value * (1 - kRounding));
     EXPECT_GE(result.makespan, result.bound.value * (1 - kRounding)) << "beats what it proved";
@@ -54,7 +67,7 @@ TEST_P(EveryMethod, IsLegalFitsInMemoryAndRespectsTheLowerBound) {
 TEST_P(EveryMethod, SaysWhyAndHonoursPins) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
-    const Placement placement = test::run(method().run, c.problem, short_options()).placement;
+    const Placement placement = test::run(method().run, c.problem, short_options(method())).placement;
     ASSERT_EQ(placement.cause_of_op.size(), placement.device_of_op.size());
     for (OpId op = 0; op < c.problem.graph().op_count(); ++op) {
       EXPECT_EQ(placement.cause_of_op[op] == Cause::pinned, c.problem.pinned(op));
@@ -66,7 +79,7 @@ TEST_P(EveryMethod, SaysWhyAndHonoursPins) {
 TEST_P(EveryMethod, GivesTheSameForTheSameSeedAtAnyThreadCount) {
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
-    MethodOptions options = short_options();
+    MethodOptions options = short_options(method());
     const Proposal once = test::run(method().run, c.problem, options),
                    again = test::run(method().run, c.problem, options);
     options.threads = 2;
@@ -81,7 +94,7 @@ TEST_P(EveryMethod, ReturnsSomethingLegalWhenInterruptedOrWithoutABudget) {
   const std::atomic<bool> interrupted = true;
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
-    MethodOptions options = short_options();
+    MethodOptions options = short_options(method());
     for (const Budget& budget :
          {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0), Budget::for_evaluations(0)}) {
       options.budget = budget;

@@ -186,6 +186,19 @@ TEST(AThreadsExecutor, ReportsAKernelThatThrowsWithItsOpAndRunsAgain) {
   EXPECT_GT(executor.time(on({0, 1, 0, 1})), 0);
 }
 
+struct OutOfRoom : CheckingKernels {
+  using CheckingKernels::CheckingKernels;
+  void before(OpId op, DeviceId) override {
+    if (op == 2) throw std::bad_alloc();
+  }
+};
+
+TEST(AThreadsExecutor, TakesALackOfMemoryForNoFaultOfTheOp) {
+  const Problem world(graph_of(4, {{0, 1}, {1, 2}, {2, 3}}, 8192), uniform_machine(2));
+  ThreadsExecutor executor(world, {.kernels = std::make_shared<OutOfRoom>(world)});
+  EXPECT_THROW(executor.time(on({0, 1, 0, 1})), std::bad_alloc);
+}
+
 struct Stuck : CheckingKernels {
   using CheckingKernels::CheckingKernels;
   void before(OpId op, DeviceId) override {

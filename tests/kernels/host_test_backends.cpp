@@ -67,7 +67,8 @@ class SeparateMemories final : public Backend {
 }  // namespace
 
 std::vector<TestBackend> test_backends() {
-  return {{"host", make_host_backend}, {"separate", [] { return std::make_unique<SeparateMemories>(); }}};
+  return {{"host", [] { return make_host_backend(); }},
+          {"separate", [] { return std::make_unique<SeparateMemories>(); }}};
 }
 
 }  // namespace doppler

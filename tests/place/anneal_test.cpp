@@ -28,6 +28,17 @@ TEST(Annealing, FindsTheOptimumOfASmallGraph) {
   EXPECT_EQ(test::makespan(world, test::run(anneal, world, evaluations(2000))), 6);
 }
 
+TEST(Annealing, ReturnsItsStartWhereTimeIsUpBeforeItBegins) {
+  // As at the end of a training by time, whose expert has a number of evaluations too.
+  const Problem world(graph_of({2, 2}, {{0, 1, 9}}), uniform_machine(2));
+  ExactObjective objective(world);
+  MethodOptions options;
+  options.budget = Budget::for_time(0).at_most(1000);
+  Placement start;
+  start.device_of_op = {1, 0};
+  EXPECT_EQ(anneal_from(world, objective, options, {start}).placement.device_of_op, start.device_of_op);
+}
+
 TEST(Annealing, UsesPrioritiesWhereTheDisciplineReadsThem) {
   // The example of ASimulator.WaitsForTheNextOpOnlyUnderOrdered, placed: only waiting gives 14.
   const Graph graph = graph_of({1, 4, 1, 10}, {{0, 2, 1}, {2, 3, 1}});

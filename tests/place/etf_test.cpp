@@ -72,7 +72,9 @@ TEST(Etf, AgreesWithAScanOverAllPairs) {
         for (OpId reads = rng.below(3); reads > 0; --reads)
           builder.add_consumer(builder.add_tensor(rng.below(op), 0, rng.below(4)), op);
     }
-    const Problem world(std::move(builder).build(), test::machine_of({"a", "b", "b"}), {}, {{5, 0}});
+    // The devices of one type can be exchanged.
+    const Problem world(std::move(builder).build(), test::machine_of({"a", "b", "b", "a", "b", "b", "a", "b"}), {},
+                        {{5, 0}});
     const Placement expected = etf_by_scanning(world), found = test::run(etf, world, {}).placement;
     EXPECT_EQ(found.device_of_op, expected.device_of_op) << "seed " << seed;
     EXPECT_EQ(found.priority, expected.priority) << "seed " << seed;

@@ -48,7 +48,7 @@ TEST(AStaticMemory, KeepsTensorsThatNobodyReads) {
 
 Proposal fit(const Problem& problem, Proposal proposal) {
   ExactObjective objective(problem);
-  return fit_in_memory(objective, std::move(proposal));
+  return fit_in_memory(objective, std::move(proposal), Budget::unlimited());
 }
 
 TEST(ARepair, LeavesAPlacementAloneThatFits) {
@@ -109,6 +109,39 @@ TEST(ARepair, SaysSoIfItFoundNothingThatFits) {
     EXPECT_NE(std::string(error.what()).find("needs 60 bytes on device"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("no placement that fits was found"), std::string::npos);
   }
+}
+
+TEST(ARepair, ProvesThatMoreThanAllDevicesHoldDoesNotFit) {
+  // 4 x 30 = 120 bytes; two devices hold 50 each.
+  const Problem world(ops_with_parameters({30, 30, 30, 30}), test::machine_of({"a", "a"}, 50));
+  try {
+    fit(world, {one_device(world, 0)});
+    FAIL();
+  } catch (const InfeasibleError& error) {
+    EXPECT_STREQ(error.what(),
+                 "weights: parameters, and tensors that no op reads, need 120 bytes; required at most 100, the memory "
+                 "of all devices of 'test' together");
+  }
+}
+
+TEST(FillByMemory, GivesEveryDeviceTheSameFractionAlsoWhereMoreIsProducedThanIsHeld) {
+  // A chain produces 5 x 12 = 60 bytes, two devices hold 24 each: each gets 30, which is two tensors of 12 and no third.
+  const Problem world(
+      test::graph_of({1, 1, 1, 1, 1, 1}, {{0, 1, 0, 12}, {1, 2, 0, 12}, {2, 3, 0, 12}, {3, 4, 0, 12}, {4, 5, 0, 12}}),
+      test::machine_of({"a", "a"}, 24));
+  EXPECT_EQ(fill_by_memory(world).device_of_op, (std::vector<DeviceId>{0, 0, 1, 1, 1, 1}));
+}
+
+TEST(ARepair, EndsWhenTimeIsUp) {
+  // Three of 30 bytes do not fit on two devices of 50, whatever is tried; 20 000 ops of none make each try long.
+  std::vector<Bytes> parameters(20'000, 0);
+  std::fill(parameters.begin(), parameters.begin() + 3, 30);
+  const Problem world(ops_with_parameters(parameters), test::machine_of({"a", "a"}, 50));
+  ExactObjective objective(world);
+  EXPECT_THROW(fit_in_memory(objective, {one_device(world, 0)}, Budget::for_time(0)), OutOfTime);
+  // What was given up half-way does not disturb what comes after it.
+  EXPECT_EQ(objective.value(one_device(world, 0)), 20'000);
+  EXPECT_THROW(fit_in_memory(objective, {one_device(world, 0)}, Budget::unlimited()), InfeasibleError);
 }
 
 }  // namespace

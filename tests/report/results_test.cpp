@@ -131,6 +131,18 @@ TrainingResult good_training() {
   return training;
 }
 
+PlanResult good_plan() {
+  PlanResult plan;
+  plan.program = "chain.ein";
+  plan.plan = "eindecomp";
+  plan.expressions = 3;
+  plan.parts = plan.sites = 4;
+  plan.cuts = {{"y", "matmul", "i:2 j:2", 4}};
+  plan.plans = {{"uncut", 0, 0, 2, 2, 2.5, 1024}};
+  plan.relations = {"logical plan", "  0 Join"};
+  return plan;
+}
+
 class EveryResult : public testing::TestWithParam<AnyResult> {};
 
 TEST_P(EveryResult, IsReadAsItWasWritten) {
@@ -145,8 +157,8 @@ TEST_P(EveryResult, IsReadAsItWasWritten) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryResult,
                          testing::Values(AnyResult(good_simulation()), AnyResult(good_place()),
-                                         AnyResult(good_comparison()), AnyResult(good_facts()), AnyResult(good_run()),
-                                         AnyResult(good_service()), AnyResult(good_validity()),
+                                         AnyResult(good_comparison()), AnyResult(good_facts()), AnyResult(good_plan()),
+                                         AnyResult(good_run()), AnyResult(good_service()), AnyResult(good_validity()),
                                          AnyResult(good_calibration()), AnyResult(good_training())));
 
 std::string error_of(const std::string& text) {

@@ -23,12 +23,6 @@ TEST(ATable, HasNoSpacesAtTheEndOfLines) {
   EXPECT_EQ(table.text(), "  a  long title\n  x\n");
 }
 
-TEST(ATable, ShowsControlCharactersHarmlessly) {
-  Table table({{"name", Table::Align::left}});
-  table.add_row({"a\x1b[31m\nb"});
-  EXPECT_EQ(table.text(), "  name\n  a?[31m?b\n");
-}
-
 TEST(ATable, RefusesARowOfTheWrongLength) {
   Table table({{"a"}, {"b"}});
   EXPECT_THROW(table.add_row({"1"}), InternalError);

@@ -26,9 +26,6 @@ double parse_factor(const std::string& text) {
 }  // namespace
 
 void add_executor_flags(CLI::App& verb, ExecutorFlags& flags) {
-  verb.add_option("--engine", flags.engine, "What executes: threads of this process")
-      ->check(CLI::IsMember({"threads"}))
-      ->capture_default_str();
   verb.add_option("--devices", flags.devices,
                   "cpu: real kernels, a pinned core per device; cuda: real kernels, device i is GPU i; emulated: every "
                   "op takes its modelled time")
@@ -44,7 +41,7 @@ void add_executor_flags(CLI::App& verb, ExecutorFlags& flags) {
   verb.add_option("--stall-after", flags.stall_after, "Give up if no op ends for this long")->capture_default_str();
 }
 
-std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, std::uint64_t seed) {
+std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const ExecutorFlags& flags, const Options& verb) {
   ExecutorOptions options;
   options.graph = loaded.file.path;
   options.devices = flags.devices;
@@ -56,10 +53,11 @@ std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const Execu
   for (const std::string& text : flags.inputs) options.inputs.insert(split_pair(text, "--input", "name=file.npy"));
   options.deterministic = flags.deterministic;
   options.stall_after = parse_duration(flags.stall_after, "--stall-after");
-  options.seed = seed;
+  options.seed = verb.seed;
   options.interrupted = interrupt_flag();
   std::shared_ptr<Executor> executor = doppler::make_executor(loaded.problem, options);
-  if (const DeviceId cores = executor->limits().undisturbed_devices; loaded.problem.device_count() > cores)
+  if (const DeviceId cores = executor->limits().undisturbed_devices;
+      loaded.problem.device_count() > cores && !verb.quiet)
     complain(fmt::format("warning: {} devices share {} cores; times say little", loaded.problem.device_count(), cores));
   return executor;
 }

@@ -101,7 +101,11 @@ void add_search_flags(CLI::App& verb, Options& options) {
       ->allow_extra_args(false);
 }
 
-std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
+std::vector<std::string> settle_json_flag(const CLI::App& command, std::vector<std::string> arguments) {
+  const auto has_results = [&](const CLI::App* verb) {
+    return verb->get_name() == arguments.front() && verb->get_option_no_throw("--json") != nullptr;
+  };
+  if (command.get_subcommands(has_results).empty()) return arguments;
   std::vector<std::string> settled;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] != "--json") {
@@ -113,6 +117,31 @@ std::vector<std::string> settle_json_flag(std::vector<std::string> arguments) {
     settled.push_back("--json=" + (has_file ? arguments[++i] : "-"));
   }
   return settled;
+}
+
+void refuse_flags_as_values(CLI::App& command) {
+  const auto check = [](std::string& text) {
+    const bool flag =
+        text.starts_with("--") || (text.starts_with('-') && text.size() > 1 && std::isalpha(text[1]) != 0);
+    return flag ? fmt::format("found '{}', a flag; required a value", text) : std::string();
+  };
+  for (CLI::Option* option : command.get_options())
+    if (option->get_items_expected_min() > 0) option->check(CLI::Validator(check, ""));
+  for (CLI::App* verb : command.get_subcommands({})) refuse_flags_as_values(*verb);
+}
+
+void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    if (output->path.empty() || output->path == "-") continue;
+    for (const std::string& input : inputs)
+      if (!input.empty() && same_file(output->path, input))
+        throw InputError(fmt::format("{}: found '{}', which is the input '{}'; required another file", output->flag,
+                                     output->path, input));
+    for (auto other = outputs.begin(); other != output; ++other)
+      if (!other->path.empty() && other->path != "-" && same_file(output->path, other->path))
+        throw InputError(
+            fmt::format("{} and {}: both are '{}'; required two files", other->flag, output->flag, output->path));
+  }
 }
 
 MethodOptions method_options_from(const Options& options) {

@@ -52,7 +52,18 @@ void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 // `--json` may stand alone (standard output) or take a file. The next word is that file unless it is another
 // flag or an existing graph or placement: `doppler info --json g.json` must neither overwrite its input nor
 // miss it.
-std::vector<std::string> settle_json_flag(std::vector<std::string> arguments);
+std::vector<std::string> settle_json_flag(const CLI::App& command, std::vector<std::string> arguments);
+// Makes every option of every verb refuse a flag as its value: CLI11 alone would read `--time --json` as a time.
+void refuse_flags_as_values(CLI::App& command);
+
+// A file that a verb is asked to write, and the flag that asks; an empty path is none, "-" is standard output.
+struct OutputFile {
+  const char* flag;
+  const std::string& path;
+};
+// Throws InputError if an output is one of the inputs, through any links, or two outputs are one. To be called before
+// anything is read, so that nothing is lost.
+void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs);
 
 MethodOptions method_options_from(const Options& options);  // starts the clock of --time
 std::string describe_budget(const Options& options);

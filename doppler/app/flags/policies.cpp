@@ -12,8 +12,10 @@ namespace doppler {
 void add_policy_flags(CLI::App& verb, PolicyOptions& options) {
   verb.add_option(
           "--checkpoint", options.checkpoint,
-          fmt::format("Learned policy for {} and auto: a file or the directory of a training; default: the shipped one",
-                      learned_methods()))
+          fmt::format(
+              "Learned policy for {} and auto: a file or the directory of a training; default: the shipped one, "
+              "which is of doppler",
+              learned_methods()))
       ->type_name("PATH");
   verb.add_option("--samples", options.samples, learned_methods() + ": placements to draw beside the greedy one")
       ->check(whole_number())
@@ -27,9 +29,13 @@ void add_answer_flags(CLI::App& verb, PolicyOptions& options) {
                 learned_methods() + ": the policy's own answer, even if heft, etf or single does better");
 }
 
-std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options) {
+TrainedPolicyOptions answer_options(const PolicyOptions& options) {
   const Seconds train = options.train.empty() ? 0 : parse_duration(options.train, "--train");
-  return load_policy(options.checkpoint, {.samples = options.samples, .alone = options.alone, .train = train});
+  return {.samples = options.samples, .alone = options.alone, .train = train};
+}
+
+std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options) {
+  return load_policy(options.checkpoint, answer_options(options));
 }
 
 }  // namespace doppler

@@ -21,6 +21,7 @@ struct PolicyOptions {
 // The flags that say which policy it is, and those that say what a learned method makes of it.
 void add_policy_flags(CLI::App& verb, PolicyOptions& options);
 void add_answer_flags(CLI::App& verb, PolicyOptions& options);
+TrainedPolicyOptions answer_options(const PolicyOptions& options);         // throws InputError
 std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
 
 }  // namespace doppler

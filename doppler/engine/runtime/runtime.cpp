@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <new>
 #include <thread>
 
 #include "doppler/base/error.h"
@@ -133,6 +134,8 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
   void work(Worker& worker) {
     try {
       worker.work();
+    } catch (const std::bad_alloc&) {
+      throw;  // no fault of the kernel
     } catch (const std::exception& error) {
       const OpId op = worker.current();
       if (op == Worker::kNoOp) throw;  // it did not come from a kernel

@@ -22,9 +22,9 @@ std::shared_ptr<ProgramKernels> kernels_of(const Problem& problem, ThreadsOption
   const program::RunnableProgram& runnable = *problem.program();
   Arrays inputs = generate_inputs(*runnable.program, options.seed);
   take_inputs(*runnable.program, std::move(options.inputs), inputs);
-  return std::make_shared<ProgramKernels>(*runnable.program, runnable.lowered, std::move(inputs),
-                                          generate_variables(*runnable.program),
-                                          options.backend != nullptr ? options.backend : make_host_backend());
+  return std::make_shared<ProgramKernels>(
+      *runnable.program, runnable.lowered, std::move(inputs), generate_variables(*runnable.program),
+      options.backend != nullptr ? options.backend : make_host_backend(problem.device_count()));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "doppler/kernels/host/gemm.h"
 
 #include <algorithm>
-#include <cblas.h>
 
-#include "doppler/base/error.h"
+#include "doppler/kernels/host/blas.h"
 
 namespace doppler {
 
@@ -14,40 +13,40 @@ namespace {
 // The four types behind one name each; complex scalars and arrays go by address.
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const float* a, int lda, const float* b,
                int ldb, float* c, int ldc) {
-  cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+  blas().sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
 }
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const double* a, int lda, const double* b,
                int ldb, double* c, int ldc) {
-  cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+  blas().dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
 }
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const std::complex<float>* a, int lda,
                const std::complex<float>* b, int ldb, std::complex<float>* c, int ldc) {
   const std::complex<float> one = 1, zero = 0;
-  cblas_cgemm(CblasRowMajor, ta, tb, m, n, k, &one, a, lda, b, ldb, &zero, c, ldc);
+  blas().cgemm(CblasRowMajor, ta, tb, m, n, k, &one, a, lda, b, ldb, &zero, c, ldc);
 }
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const std::complex<double>* a, int lda,
                const std::complex<double>* b, int ldb, std::complex<double>* c, int ldc) {
   const std::complex<double> one = 1, zero = 0;
-  cblas_zgemm(CblasRowMajor, ta, tb, m, n, k, &one, a, lda, b, ldb, &zero, c, ldc);
+  blas().zgemm(CblasRowMajor, ta, tb, m, n, k, &one, a, lda, b, ldb, &zero, c, ldc);
 }
 
 void blas_gemv(CBLAS_TRANSPOSE t, int rows, int columns, const float* a, int lda, const float* x, int x_step, float* y,
                int y_step) {
-  cblas_sgemv(CblasRowMajor, t, rows, columns, 1, a, lda, x, x_step, 0, y, y_step);
+  blas().sgemv(CblasRowMajor, t, rows, columns, 1, a, lda, x, x_step, 0, y, y_step);
 }
 void blas_gemv(CBLAS_TRANSPOSE t, int rows, int columns, const double* a, int lda, const double* x, int x_step,
                double* y, int y_step) {
-  cblas_dgemv(CblasRowMajor, t, rows, columns, 1, a, lda, x, x_step, 0, y, y_step);
+  blas().dgemv(CblasRowMajor, t, rows, columns, 1, a, lda, x, x_step, 0, y, y_step);
 }
 void blas_gemv(CBLAS_TRANSPOSE t, int rows, int columns, const std::complex<float>* a, int lda,
                const std::complex<float>* x, int x_step, std::complex<float>* y, int y_step) {
   const std::complex<float> one = 1, zero = 0;
-  cblas_cgemv(CblasRowMajor, t, rows, columns, &one, a, lda, x, x_step, &zero, y, y_step);
+  blas().cgemv(CblasRowMajor, t, rows, columns, &one, a, lda, x, x_step, &zero, y, y_step);
 }
 void blas_gemv(CBLAS_TRANSPOSE t, int rows, int columns, const std::complex<double>* a, int lda,
                const std::complex<double>* x, int x_step, std::complex<double>* y, int y_step) {
   const std::complex<double> one = 1, zero = 0;
-  cblas_zgemv(CblasRowMajor, t, rows, columns, &one, a, lda, x, x_step, &zero, y, y_step);
+  blas().zgemv(CblasRowMajor, t, rows, columns, &one, a, lda, x, x_step, &zero, y, y_step);
 }
 
 bool rows_contiguous(Index rows, Index columns, MatrixSteps steps) {
@@ -88,15 +87,6 @@ void multiply(const GemmShape& s, const T* a, const T* b, T* c) {
 
 bool is_blas_matrix(Index rows, Index columns, MatrixSteps steps) {
   return rows_contiguous(rows, columns, steps) || rows_contiguous(columns, rows, {steps.column, steps.row});
-}
-
-void keep_blas_to_one_thread() {
-  constexpr int kSequential = 0;
-  if (openblas_get_parallel() == kSequential)
-    throw InternalError(
-        "OpenBLAS: found the serial variant, whose products are wrong when threads call it at the same time; required "
-        "libopenblas0-pthread");
-  openblas_set_num_threads(1);
 }
 
 void gemm(const GemmShape& shape, const float* a, const float* b, float* c) { multiply(shape, a, b, c); }

@@ -19,9 +19,6 @@ struct GemmShape {
   program::Index c_row = 1;  // rows of the m × n result are contiguous
 };
 
-// Makes the BLAS use only the calling thread from now on. Throws InternalError if it is one that threads cannot share.
-void keep_blas_to_one_thread();
-
 // Computes c = a · b on the calling thread.
 void gemm(const GemmShape& shape, const float* a, const float* b, float* c);
 void gemm(const GemmShape& shape, const double* a, const double* b, double* c);

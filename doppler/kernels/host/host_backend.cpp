@@ -1,13 +1,13 @@
 #include "doppler/kernels/array.h"
 #include "doppler/kernels/backend.h"
-#include "doppler/kernels/host/gemm.h"
+#include "doppler/kernels/host/blas.h"
 
 namespace doppler {
 namespace {
 
 class HostBackend final : public Backend {
  public:
-  HostBackend() { keep_blas_to_one_thread(); }
+  explicit HostBackend(unsigned threads) { reserve_blas_buffers(threads); }
 
   std::unique_ptr<BlockKernel> make_einsum(const program::Einsum& einsum, const EinsumBlock& block,
                                            const program::Variables& variables) const override {
@@ -38,6 +38,6 @@ class HostBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+std::unique_ptr<Backend> make_host_backend(unsigned threads) { return std::make_unique<HostBackend>(threads); }
 
 }  // namespace doppler

@@ -93,6 +93,9 @@ void find_first_placement(const Problem& problem, Objective& objective, const Me
     record.evaluate(proposal.placement);
   } catch (const InfeasibleError&) {
     return;  // heuristics found nothing that fits in memory; the search may
+  } catch (const OutOfTime&) {
+    if (!may_search(problem, objective)) throw;
+    return;
   }
   if (record.makespan() == Costs::kNever) return;
   const Placement start_placement = record.placement();
@@ -128,7 +131,9 @@ Seconds search(const Problem& problem, SearchRecord& record) {
 
 Proposal exact(const Problem& problem, Objective& objective, const MethodOptions& options) {
   const bool bounds_hold = objective.exact();
-  const Seconds bound = !bounds_hold ? 0 : options.known_bound > 0 ? options.known_bound : lower_bound(problem).value;
+  const Seconds bound = !bounds_hold              ? 0
+                        : options.known_bound > 0 ? options.known_bound
+                                                  : lower_bound(problem, options.budget).value;
   SearchRecord record(objective, options);
   find_first_placement(problem, objective, options, bound, record);
 

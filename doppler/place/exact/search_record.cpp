@@ -1,13 +1,14 @@
 #include "doppler/place/exact/search_record.h"
 
 namespace doppler {
-namespace {
-constexpr std::uint64_t kEvaluationsPerLook = 64;  // at the clock and the interrupt flag
-}
-
 Seconds SearchRecord::evaluate(const Placement& placement) {
   count();
-  const Seconds makespan = objective_.fits_in_memory(placement) ? objective_.value(placement) : Costs::kNever;
+  Seconds makespan = Costs::kNever;
+  try {
+    if (objective_.fits_in_memory(placement, options_.budget)) makespan = objective_.value(placement);
+  } catch (const OutOfTime&) {
+    exhausted_ = true;
+  }
   if (makespan < makespan_) {
     makespan_ = makespan;
     placement_ = placement;
@@ -17,10 +18,11 @@ Seconds SearchRecord::evaluate(const Placement& placement) {
 }
 
 void SearchRecord::count(std::uint64_t evaluations) {
-  const std::uint64_t before = evaluations_ / kEvaluationsPerLook;
   evaluations_ += evaluations;
   if (evaluations_ >= options_.budget.evaluations()) exhausted_ = true;
-  if (evaluations_ / kEvaluationsPerLook > before && options_.budget.out_of_time()) exhausted_ = true;
+  if (evaluations_ < next_look_) return;
+  next_look_ = evaluations_ + evaluations_per_look_;
+  if (options_.budget.out_of_time()) exhausted_ = true;
 }
 
 }  // namespace doppler

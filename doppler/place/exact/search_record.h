@@ -15,6 +15,8 @@ class SearchRecord {
   SearchRecord(Objective& objective, const MethodOptions& options)
       : options_(options),
         objective_(objective),
+        evaluations_per_look_(1 + kOpsPerLook / objective.problem().op_count()),
+        next_look_(evaluations_per_look_),
         grain_(objective.exact() && integer_times(objective.problem()) ? 1 : 0) {}
 
   // The value, infinite if the placement does not fit in memory; keeps the best.
@@ -33,9 +35,11 @@ class SearchRecord {
 
  private:
   static constexpr double kRounding = 1e-11;
+  static constexpr std::uint64_t kOpsPerLook = 10'000;  // evaluated before the clock is looked at again
 
   const MethodOptions& options_;
   Objective& objective_;
+  std::uint64_t evaluations_per_look_, next_look_;
   Seconds grain_;  // all makespans are multiples of it; 0: unknown
   Placement placement_;
   Seconds makespan_ = Costs::kNever;

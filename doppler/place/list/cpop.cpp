@@ -53,7 +53,7 @@ DeviceId device_for(const Problem& problem, const std::vector<OpId>& path) {
 
 }  // namespace
 
-Proposal cpop(const Problem& problem, Objective& objective, const MethodOptions&) {
+Proposal cpop(const Problem& problem, Objective& objective, const MethodOptions& options) {
   const Costs& costs = problem.costs();
   const Levels level = levels(problem.graph(), costs.mean_times(), costs.mean_transfers());
   const std::vector<OpId> path = critical_path_of(costs, level);
@@ -61,7 +61,7 @@ Proposal cpop(const Problem& problem, Objective& objective, const MethodOptions&
   std::vector<char> on_path(problem.op_count(), 0);
   for (const OpId op : path) on_path[op] = 1;
 
-  ListSchedule schedule(problem);
+  ListSchedule schedule(problem, options.budget);
   ReadyCounter producers(problem.graph());
   const auto less_urgent = [&](OpId a, OpId b) {
     const Seconds through_a = level.top[a] + level.bottom[a], through_b = level.top[b] + level.bottom[b];
@@ -81,7 +81,7 @@ Proposal cpop(const Problem& problem, Objective& objective, const MethodOptions&
       place_where_it_finishes_first(schedule, costs, op);
     producers.placed(op, [&](OpId consumer) { ready.push(consumer); });
   }
-  return fit_in_memory(objective, {std::move(schedule).finish(ListSchedule::Order::started)});
+  return fit_in_memory(objective, {std::move(schedule).finish(ListSchedule::Order::started)}, options.budget);
 }
 
 }  // namespace doppler

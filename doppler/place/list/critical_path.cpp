@@ -82,8 +82,8 @@ class PublishedPick {
 };
 
 template <typename Ready>
-Placement repetition(const Problem& problem, std::span<const Seconds> level, bool published, Rng rng) {
-  ListSchedule schedule(problem);
+Placement repetition(const Problem& problem, std::span<const Seconds> level, const MethodOptions& options, Rng rng) {
+  ListSchedule schedule(problem, options.budget);
   ReadyCounter producers(problem.graph());
   Ready ready(level);
   producers.start([&](OpId op) { ready.add(op); });
@@ -91,7 +91,7 @@ Placement repetition(const Problem& problem, std::span<const Seconds> level, boo
     const OpId op = ready.take(rng);
     const auto [device, full] = schedule.choose(
         op, [&](DeviceId candidate) { return std::pair(schedule.appended_start(op, candidate), rng.bits()); });
-    const Seconds start = published ? schedule.available(device) : schedule.appended_start(op, device);
+    const Seconds start = options.published ? schedule.available(device) : schedule.appended_start(op, device);
     schedule.place(op, device, start, full ? Cause::memory : Cause::earliest_start);
     producers.placed(op, [&](OpId consumer) { ready.add(consumer); });
   }
@@ -106,8 +106,10 @@ Proposal critical_path(const Problem& problem, Objective& objective, const Metho
   const Rng rng(options.seed);
   Incumbent best("critical_path", objective, options);
   for (std::uint64_t i = 0; i < kRepetitions && !best.exhausted(); ++i)
-    best.consider(options.published ? repetition<PublishedPick>(problem, level.bottom, true, rng.split(i))
-                                    : repetition<MostCritical>(problem, level.bottom, false, rng.split(i)));
+    best.attempt([&] {
+      return options.published ? repetition<PublishedPick>(problem, level.bottom, options, rng.split(i))
+                               : repetition<MostCritical>(problem, level.bottom, options, rng.split(i));
+    });
   return std::move(best).finish();
 }
 

@@ -7,8 +7,9 @@
 
 namespace doppler {
 
-ListSchedule::ListSchedule(const Problem& problem)
+ListSchedule::ListSchedule(const Problem& problem, const Budget& budget)
     : problem_(&problem),
+      watch_(budget),
       memory_(problem),
       available_(problem.device_count(), 0.0),
       assigned_(problem.op_count(), 0),
@@ -39,6 +40,7 @@ Seconds ListSchedule::inserted_start(OpId op, DeviceId device) const {
 }
 
 void ListSchedule::place(OpId op, DeviceId device, Seconds start, Cause cause) {
+  watch_.step(kStepsPerDevice);
   const Seconds duration = problem_->costs().op_time(op, device);
   std::vector<IdleTime>& slots = slots_[device];
   const auto slot = std::find_if(slots.begin(), slots.end(), [&](const IdleTime& candidate) {

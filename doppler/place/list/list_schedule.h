@@ -18,13 +18,15 @@ namespace doppler {
 // without contention every consumer there sees the same arrival, so nothing needs to be remembered about it.)
 class ListSchedule {
  public:
-  explicit ListSchedule(const Problem& problem);
+  // Construction of the schedule ends with OutOfTime when the budget does.
+  ListSchedule(const Problem& problem, const Budget& budget);
 
   // Where `op` may go: the device of its colocation unit if one of its ops is placed, else all it is allowed
   // on.
   std::span<const DeviceId> devices(OpId op) const {
     return assigned_[op] ? std::span(&placement_.device_of_op[op], 1) : problem_->devices(op);
   }
+  DeviceId device_of(OpId placed) const { return placement_.device_of_op[placed]; }
   bool fits(OpId op, DeviceId device) const { return assigned_[op] || memory_.fits(op, device); }
 
   // When the last input of `op` would be on `device`; all its producers are placed.
@@ -42,7 +44,7 @@ class ListSchedule {
   // The device with the smallest score(device) among those with memory left (the first of equals); if all are
   // full, the one that is least so, and repair (memory.h) has to make room later.
   template <typename Score>
-  Choice choose(OpId op, Score score) const;
+  Choice choose(OpId op, Score score);
 
   void place(OpId op, DeviceId device, Seconds start, Cause cause);
 
@@ -54,7 +56,10 @@ class ListSchedule {
   Placement finish(Order order) &&;
 
  private:
+  static constexpr std::uint64_t kStepsPerDevice = 4;
+
   const Problem* problem_;
+  Watch watch_;
   StaticMemory memory_;
   std::vector<std::vector<IdleTime>> slots_;  // per device
   std::vector<Seconds> available_;
@@ -90,12 +95,13 @@ class ReadyCounter {
 };
 
 template <typename Score>
-ListSchedule::Choice ListSchedule::choose(OpId op, Score score) const {
+ListSchedule::Choice ListSchedule::choose(OpId op, Score score) {
   using Value = decltype(score(DeviceId{}));
   struct Best {
     DeviceId device;
     Value value;
   };
+  watch_.step(kStepsPerDevice * devices(op).size());
   std::optional<Best> preferred, fitting;
   for (const DeviceId device : devices(op)) {
     const Value value = score(device);

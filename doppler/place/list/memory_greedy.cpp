@@ -21,12 +21,12 @@ std::vector<double> room_for_parameters(const Problem& problem) {
 
 }  // namespace
 
-Proposal memory_greedy(const Problem& problem, Objective& objective, const MethodOptions&) {
+Proposal memory_greedy(const Problem& problem, Objective& objective, const MethodOptions& options) {
   std::vector<double> parameters;
   for (OpId op = 0; op < problem.op_count(); ++op)
     parameters.push_back(static_cast<double>(problem.graph().parameter_bytes(op)));
   if (problem.memory_limited())
-    return fit_in_memory(objective, {fill_in_order(problem, parameters, room_for_parameters(problem))});
+    return fit_in_memory(objective, {fill_in_order(problem, parameters, room_for_parameters(problem))}, options.budget);
 
   const bool any_parameters = std::any_of(parameters.begin(), parameters.end(), [](double x) { return x > 0; });
   const std::vector<double>& amount = any_parameters ? parameters : problem.costs().mean_times();

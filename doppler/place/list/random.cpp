@@ -11,7 +11,9 @@ Proposal random(const Problem& problem, Objective& objective, const MethodOption
   StaticMemory memory(problem);
   Rng rng(options.seed);
   std::vector<DeviceId> usable;
+  Watch watch(options.budget);
   for_each_unit(problem, [&](OpId op) {
+    watch.step(problem.devices(op).size());
     usable.clear();
     for (const DeviceId device : problem.devices(op))
       if (memory.fits(op, device)) usable.push_back(device);
@@ -21,7 +23,7 @@ Proposal random(const Problem& problem, Objective& objective, const MethodOption
     memory.add(op, device);
     assign_unit(problem, placement, op, device, full ? Cause::memory : Cause::chosen);
   });
-  return fit_in_memory(objective, {std::move(placement)});
+  return fit_in_memory(objective, {std::move(placement)}, options.budget);
 }
 
 }  // namespace doppler

@@ -17,13 +17,14 @@ class Matching {
       : cost_(cost), columns_(columns), row_price_(rows, 0.0), column_price_(columns, 0.0), row_of_(columns, kNone) {}
 
   // Dijkstra over reduced costs from `row` to the nearest unmatched column; then flips the path.
-  void add(std::uint32_t row) {
+  void add(std::uint32_t row, Watch& watch) {
     std::vector<double> distance(columns_, std::numeric_limits<double>::infinity());
     std::vector<std::uint32_t> previous(columns_, kNone);  // column before this one on the path
     std::vector<char> done(columns_, 0);
     std::uint32_t last = kNone, current_row = row;
     double reached = 0;
     while (true) {
+      watch.step(columns_);
       std::uint32_t nearest = kNone;
       for (std::uint32_t c = 0; c < columns_; ++c) {
         if (done[c]) continue;
@@ -68,11 +69,11 @@ class Matching {
 }  // namespace
 
 std::vector<std::uint32_t> least_cost_assignment(std::span<const double> cost, std::uint32_t rows,
-                                                 std::uint32_t columns) {
+                                                 std::uint32_t columns, Watch& watch) {
   DOPPLER_CHECK(rows <= columns && cost.size() == std::size_t{rows} * columns, "{} costs, {} rows, {} columns",
                 cost.size(), rows, columns);
   Matching matching(cost, rows, columns);
-  for (std::uint32_t row = 0; row < rows; ++row) matching.add(row);
+  for (std::uint32_t row = 0; row < rows; ++row) matching.add(row, watch);
   return matching.columns_of_rows();
 }
 

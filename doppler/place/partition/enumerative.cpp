@@ -22,8 +22,9 @@ namespace {
 // op or a reduction) takes the cheapest devices, the least loaded of equals.
 class Enumerative {
  public:
-  explicit Enumerative(const Problem& problem)
+  Enumerative(const Problem& problem, const Budget& budget)
       : problem_(problem),
+        watch_(budget),
         graph_(problem.graph()),
         placement_(empty_placement(problem)),
         memory_(problem),
@@ -74,14 +75,16 @@ class Enumerative {
     const auto rows = static_cast<std::uint32_t>(round.size());
     std::vector<double> cost;
     double dearest = 0;
-    for (const OpId op : round)
+    for (const OpId op : round) {
+      watch_.step(columns.size());
       for (const DeviceId device : columns) {
         cost.push_back(possible(op, device) ? this->cost(op, device) : Costs::kNever);
         if (cost.back() < Costs::kNever) dearest = std::max(dearest, cost.back());
       }
+    }
     // Dearer than any assignment that avoids it, so taken only if there is none.
     std::replace(cost.begin(), cost.end(), Costs::kNever, (dearest + 1) * (rows + 1));
-    const auto column_of_row = least_cost_assignment(cost, rows, problem_.device_count());
+    const auto column_of_row = least_cost_assignment(cost, rows, problem_.device_count(), watch_);
     for (std::uint32_t row = 0; row < rows; ++row) place(round[row], columns[column_of_row[row]]);
     round.clear();
   }
@@ -125,6 +128,7 @@ class Enumerative {
   bool is_present(TensorId tensor, DeviceId device) const { return present_[index(tensor, device)]; }
 
   const Problem& problem_;
+  Watch watch_;
   const Graph& graph_;
   Placement placement_;
   StaticMemory memory_;
@@ -135,8 +139,8 @@ class Enumerative {
 
 }  // namespace
 
-Proposal enumerative(const Problem& problem, Objective& objective, const MethodOptions&) {
-  return fit_in_memory(objective, {Enumerative(problem).run()});
+Proposal enumerative(const Problem& problem, Objective& objective, const MethodOptions& options) {
+  return fit_in_memory(objective, {Enumerative(problem, options.budget).run()}, options.budget);
 }
 
 }  // namespace doppler

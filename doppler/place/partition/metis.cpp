@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <numeric>
 
 #include <metis.h>
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
+#include "doppler/bounds/relaxation.h"
 #include "doppler/place/list/simple_placements.h"
 #include "doppler/place/partition/assignment.h"
 #include "doppler/place/search/incumbent.h"
@@ -21,6 +23,9 @@ namespace {
 constexpr double kLargestTotal = 1 << 29;
 constexpr std::array kImbalances = {1.01, 1.05, 1.1, 1.2, 1.4};
 constexpr std::uint64_t kTrials = 10 * kImbalances.size();
+// METIS cannot be interrupted, and divides as many vertices in a tenth of a second. More are merged before it sees them.
+constexpr idx_t kMostVertices = 60'000;
+constexpr std::uint64_t kStepsPerVertex = 64;  // of a Watch, while METIS has them
 
 // The undirected graph that METIS sees. A vertex is a colocation unit; all units that may run on one device
 // only form one vertex, since METIS has no fixed vertices.
@@ -57,6 +62,7 @@ void number_vertices(const Problem& problem, Contraction& result) {
 void cap_at_average(std::vector<double>& weight, std::size_t parts) {
   for (std::size_t round = 0; round < parts; ++round) {
     const double average = std::accumulate(weight.begin(), weight.end(), 0.0) / static_cast<double>(parts);
+    if (std::none_of(weight.begin(), weight.end(), [&](double value) { return value > average; })) return;
     for (double& value : weight) value = std::min(value, average);
   }
 }
@@ -123,11 +129,80 @@ void connect_vertices(const Problem& problem, Contraction& result) {
   std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
 }
 
-Contraction contract(const Problem& problem) {
+// A coarse vertex for each vertex: neighbours by a heavy edge go together, one pair after the other, as METIS does it
+// (Karypis and Kumar 1998). What finds no neighbour alone goes with the next such vertex, so that half of them remain
+// whatever the graph.
+std::vector<idx_t> match_by_heavy_edges(const Contraction& graph, idx_t& coarse_vertices) {
+  std::vector<idx_t> coarse(static_cast<std::size_t>(graph.vertices), -1);
+  coarse_vertices = 0;
+  idx_t alone = -1;  // a vertex that waits for company
+  for (std::size_t v = 0; v < coarse.size(); ++v) {
+    if (coarse[v] >= 0) continue;
+    idx_t mate = -1, heaviest = 0;
+    for (auto e = static_cast<std::size_t>(graph.begin[v]); e < static_cast<std::size_t>(graph.begin[v + 1]); ++e) {
+      if (coarse[static_cast<std::size_t>(graph.neighbour[e])] >= 0 || graph.edge_weight[e] <= heaviest) continue;
+      mate = graph.neighbour[e];
+      heaviest = graph.edge_weight[e];
+    }
+    if (mate >= 0) {
+      coarse[v] = coarse[static_cast<std::size_t>(mate)] = coarse_vertices++;
+    } else if (alone >= 0) {
+      coarse[v] = alone;
+      alone = -1;
+    } else {
+      coarse[v] = alone = coarse_vertices++;
+    }
+  }
+  return coarse;
+}
+
+Contraction merge(const Contraction& graph, const std::vector<idx_t>& coarse, idx_t coarse_vertices) {
   Contraction result;
+  result.vertices = coarse_vertices;
+  result.constraints = graph.constraints;
+  for (const idx_t vertex : graph.vertex_of_op) result.vertex_of_op.push_back(coarse[static_cast<std::size_t>(vertex)]);
+  const auto stride = static_cast<std::size_t>(graph.constraints), count = static_cast<std::size_t>(coarse_vertices);
+  result.vertex_weight.assign(count * stride, 0);
+  std::vector<std::vector<std::size_t>> members(count);
+  for (std::size_t v = 0; v < coarse.size(); ++v) {
+    members[static_cast<std::size_t>(coarse[v])].push_back(v);
+    for (std::size_t c = 0; c < stride; ++c)
+      result.vertex_weight[static_cast<std::size_t>(coarse[v]) * stride + c] += graph.vertex_weight[v * stride + c];
+  }
+  result.begin.push_back(0);
+  std::vector<std::size_t> edge_to(count, 0);  // plus one: where the edge to a coarse vertex is
+  for (std::size_t from = 0; from < count; ++from) {
+    const std::size_t first = result.neighbour.size();
+    for (const std::size_t v : members[from]) {
+      for (auto e = static_cast<std::size_t>(graph.begin[v]); e < static_cast<std::size_t>(graph.begin[v + 1]); ++e) {
+        const auto to = static_cast<std::size_t>(coarse[static_cast<std::size_t>(graph.neighbour[e])]);
+        if (to == from) continue;
+        if (edge_to[to] <= first) {
+          result.neighbour.push_back(static_cast<idx_t>(to));
+          result.edge_weight.push_back(0);
+          edge_to[to] = result.neighbour.size();
+        }
+        result.edge_weight[edge_to[to] - 1] += graph.edge_weight[e];
+      }
+    }
+    result.begin.push_back(static_cast<idx_t>(result.neighbour.size()));
+  }
+  return result;
+}
+
+Contraction contract(const Problem& problem, Watch& watch) {
+  Contraction result;
+  watch.step(problem.op_count());
   number_vertices(problem, result);
   weigh_vertices(problem, result);
+  watch.step(problem.op_count());
   connect_vertices(problem, result);
+  while (result.vertices > kMostVertices) {
+    watch.step(static_cast<std::uint64_t>(result.vertices));
+    idx_t coarse_vertices = 0;
+    const std::vector<idx_t> coarse = match_by_heavy_edges(result, coarse_vertices);
+    result = merge(result, coarse, coarse_vertices);
+  }
   return result;
 }
 
@@ -156,13 +231,17 @@ Targets targets(const Problem& problem, idx_t constraints) {
     for (const TensorId tensor : problem.graph().outputs(op))
       bytes += static_cast<double>(problem.graph().bytes(tensor));
   }
+  const std::vector<std::uint32_t> kind = interchangeable_devices(problem);
+  std::vector<double> work_of_kind;
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    if (kind[device] == work_of_kind.size()) work_of_kind.push_back(capacity_for_work(problem, device));
   const auto stride = static_cast<std::size_t>(constraints);
   Targets result;
   result.share.resize(problem.device_count() * stride);
   for (std::size_t constraint = 0; constraint < stride; ++constraint) {
     std::vector<double> capacity;
     for (DeviceId device = 0; device < problem.device_count(); ++device)
-      capacity.push_back(constraint == 0 ? capacity_for_work(problem, device)
+      capacity.push_back(constraint == 0 ? work_of_kind[kind[device]]
                                          : std::min(bytes + 1, static_cast<double>(memory_capacity(problem, device))));
     const double total = std::accumulate(capacity.begin(), capacity.end(), 0.0);
     for (DeviceId device = 0; device < problem.device_count(); ++device)
@@ -222,12 +301,15 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
   std::vector<idx_t> side(static_cast<std::size_t>(graph.vertices), 0);
   idx_t parts = 2, cut = 0;
   // METIS draws from rand(), which belongs to the whole process and is seeded at each call: a call repeats
-  // itself if no other thread draws meanwhile, and the lock keeps our own apart.
+  // itself if no other thread draws meanwhile, and the lock keeps our own apart. While it runs, SIGTERM and SIGABRT are
+  // METIS's: it jumps out of itself when one comes. A program that wants SIGTERM for itself blocks it in all threads and
+  // waits for it in one, as the command does (app/console.cpp).
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const int status = METIS_PartGraphRecursive(
       &graph.vertices, &graph.constraints, graph.begin.data(), graph.neighbour.data(), graph.vertex_weight.data(),
       nullptr, graph.edge_weight.data(), &parts, share.data(), imbalance.data(), options.data(), &cut, side.data());
+  if (status == METIS_ERROR_MEMORY) throw std::bad_alloc();
   DOPPLER_CHECK(status == METIS_OK, "METIS returned {}", status);
   return side;
 }
@@ -236,7 +318,7 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
 // which its manual recommends for few parts), but prints to standard output when a half has fewer vertices
 // than parts.
 std::vector<idx_t> partition(const Contraction& graph, const Targets& target, DeviceId parts, double imbalance,
-                             std::uint64_t seed) {
+                             std::uint64_t seed, Watch& watch) {
   std::vector<idx_t> part(static_cast<std::size_t>(graph.vertices)), scratch(part.size(), -1);
   std::iota(part.begin(), part.end(), 0);
   const double depth = std::max(1.0, std::ceil(std::log2(parts)));
@@ -251,6 +333,7 @@ std::vector<idx_t> partition(const Contraction& graph, const Targets& target, De
         part[static_cast<std::size_t>(block.vertices[i])] = static_cast<idx_t>(block.first + i % block.count);
       continue;
     }
+    watch.step(kStepsPerVertex * block.vertices.size());
     const auto side = bisect(subgraph(graph, block, scratch),
                              shares_of_halves(target, block, static_cast<std::size_t>(graph.constraints)), allowed,
                              mix(seed, block.first * parts + block.count));
@@ -266,22 +349,25 @@ std::vector<idx_t> partition(const Contraction& graph, const Targets& target, De
 
 // Parts to devices, at the least total time; what a device is not allowed to run counts as much as everything
 // else.
-std::vector<std::uint32_t> match_parts(const Problem& problem, const std::vector<idx_t>& part_of_op) {
+std::vector<std::uint32_t> match_parts(const Problem& problem, const std::vector<idx_t>& part_of_op, Watch& watch) {
   const DeviceId devices = problem.device_count();
   const auto& mean = problem.costs().mean_times();
   const double forbidden = 1 + std::accumulate(mean.begin(), mean.end(), 0.0);
   std::vector<double> cost(std::size_t{devices} * devices, 0.0);
-  for (OpId op = 0; op < problem.op_count(); ++op)
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    watch.step(devices);
     for (DeviceId device = 0; device < devices; ++device)
       cost[static_cast<std::size_t>(part_of_op[op]) * devices + device] +=
           problem.allows(op, device) ? problem.costs().op_time(op, device) : forbidden;
-  return least_cost_assignment(cost, devices, devices);
+  }
+  return least_cost_assignment(cost, devices, devices, watch);
 }
 
-Placement place_parts(const Problem& problem, const Contraction& graph, const std::vector<idx_t>& part_of_vertex) {
+Placement place_parts(const Problem& problem, const Contraction& graph, const std::vector<idx_t>& part_of_vertex,
+                      Watch& watch) {
   std::vector<idx_t> part_of_op;
   for (const idx_t vertex : graph.vertex_of_op) part_of_op.push_back(part_of_vertex[static_cast<std::size_t>(vertex)]);
-  const auto device_of_part = match_parts(problem, part_of_op);
+  const auto device_of_part = match_parts(problem, part_of_op, watch);
   Placement placement = empty_placement(problem);
   StaticMemory memory(problem);
   for_each_unit(problem, [&](OpId op) {
@@ -304,13 +390,16 @@ Placement place_parts(const Problem& problem, const Contraction& graph, const st
 }  // namespace
 
 Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options) {
-  const Contraction graph = contract(problem);
+  Watch watch(options.budget);
+  const Contraction graph = contract(problem, watch);
   const Targets target = targets(problem, graph.constraints);
   Incumbent best("metis", objective, options);
   for (std::uint64_t trial = 0; trial < kTrials && !best.exhausted(); ++trial) {
     const double imbalance = kImbalances[trial % kImbalances.size()];
-    const auto part = partition(graph, target, problem.device_count(), imbalance, mix(options.seed, trial));
-    best.consider(place_parts(problem, graph, part));
+    best.attempt([&] {
+      const auto part = partition(graph, target, problem.device_count(), imbalance, mix(options.seed, trial), watch);
+      return place_parts(problem, graph, part, watch);
+    });
   }
   return std::move(best).finish();
 }

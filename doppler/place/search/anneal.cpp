@@ -31,6 +31,8 @@ constexpr double kFocus = 0.8;          // of the simulated moves begin on the c
 constexpr std::uint64_t kStepsPerLook = 32;  // before that chain is looked up again
 constexpr double kFewStepsPerOp = 20;        // with fewer, a pass starts cooler: it cannot cross barriers anyway
 
+constexpr double kFewEvaluations = 20;  // a search costs as much before it begins
+
 struct Best {
   Placement placement;
   Seconds value = Costs::kNever;
@@ -120,7 +122,11 @@ class Chain {
       Placement placement;
       placement.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
       placement.priority.assign(ranks().begin(), ranks().end());
-      if (!objective_->fits_in_memory(placement)) return false;
+      try {
+        if (!objective_->fits_in_memory(placement, options_.budget)) return false;
+      } catch (const OutOfTime&) {
+        return false;  // what is not known to fit is not kept
+      }
     }
     keep(best_, makespan);
     return true;
@@ -243,7 +249,7 @@ void sort_by_value(std::vector<Placement>& placements, Objective& objective) {
 }
 
 // On a short budget one chain gets further than several that begin alike and stop half-way. How short a time is, is
-// known by the time of one evaluation.
+// known by the time of one evaluation. 0: too short for anything.
 unsigned chain_count(const MethodOptions& options, const Placement& start, Objective& objective) {
   const Budget& budget = options.budget;
   double affordable =
@@ -253,6 +259,7 @@ unsigned chain_count(const MethodOptions& options, const Placement& start, Objec
     objective.value(start);
     const Seconds after = budget.time_left();
     affordable = std::min(affordable, options.threads * after / std::max(before - after, 1e-9));
+    if (affordable < kFewEvaluations) return 0;
   }
   const double chains = affordable / (kStepsPerChain * static_cast<double>(start.device_of_op.size()));
   const auto count = static_cast<unsigned>(std::clamp(chains, 1.0, static_cast<double>(kChains)));
@@ -267,7 +274,8 @@ Proposal run_chains(const Problem& problem, Objective& objective, const MethodOp
   const unsigned count = chain_count(options, starts.front(), objective);
   const Rng rng(options.seed);
   const std::uint64_t total = options.budget.evaluations();
-  const std::uint64_t each = total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / count, 1);
+  const std::uint64_t each =
+      total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / std::max(count, 1u), 1);
   std::vector<std::unique_ptr<Chain>> chains(count);
   Best best;
   const auto meet = [&] {
@@ -295,11 +303,14 @@ Proposal run_chains(const Problem& problem, Objective& objective, const MethodOp
 
   Proposal proposal;
   proposal.evaluations = evaluations();
-  proposal.placement = best.value < Costs::kNever ? std::move(best.placement) : starts.front();
+  const bool fits = best.value < Costs::kNever;
+  proposal.placement = fits ? std::move(best.placement) : starts.front();
   proposal.placement.cause_of_op.resize(problem.op_count());
   for (OpId op = 0; op < problem.op_count(); ++op)
     proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::search);
-  return fit_in_memory(objective, std::move(proposal));
+  if (!fits && count > 0) return fit_in_memory(objective, std::move(proposal), options.budget);
+  if (problem.memory_limited()) ++proposal.evaluations;  // the one by which it is known to fit
+  return proposal;
 }
 
 }  // namespace
@@ -311,8 +322,13 @@ Proposal anneal_from(const Problem& problem, Objective& objective, const MethodO
 
 Proposal anneal(const Problem& problem, Objective& objective, const MethodOptions& options) {
   std::vector<Placement> starts;
-  starts.push_back(heft(problem, objective, options).placement);
-  starts.push_back(single(problem, objective, options).placement);
+  for (const auto start : {heft, single}) {
+    try {
+      starts.push_back(start(problem, objective, options).placement);
+    } catch (const OutOfTime&) {
+      if (starts.empty() && start == single) throw;
+    }
+  }
   return run_chains(problem, objective, options, starts, kHottest);
 }
 

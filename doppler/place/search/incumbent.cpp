@@ -4,7 +4,17 @@ namespace doppler {
 
 void Incumbent::consider(Placement placement, std::string_view winner) {
   const Seconds value = objective_.value(placement);
-  const bool fits = objective_.fits_in_memory(placement);
+  const bool fits = objective_.fits_in_memory(placement, options_.budget);
+  consider(std::move(placement), winner, value, fits);
+}
+
+void Incumbent::consider(Proposal proposal, std::string_view winner) {
+  best_.evaluations += proposal.evaluations;
+  const Seconds value = objective_.value(proposal.placement);
+  consider(std::move(proposal.placement), winner, value, true);
+}
+
+void Incumbent::consider(Placement placement, std::string_view winner, Seconds value, bool fits) {
   ++best_.evaluations;
   const bool first = considered_++ == 0;
   if (!first && (fits != fits_ ? fits_ : value >= value_)) return;
@@ -15,15 +25,12 @@ void Incumbent::consider(Placement placement, std::string_view winner) {
   if (options_.on_progress) options_.on_progress({method_, value_, best_.evaluations});
 }
 
-void Incumbent::consider(Proposal proposal, std::string_view winner) {
-  best_.evaluations += proposal.evaluations;
-  consider(std::move(proposal.placement), winner);
-}
-
 bool Incumbent::exhausted() const {
   return considered_ > 0 && (best_.evaluations >= options_.budget.evaluations() || options_.budget.out_of_time());
 }
 
-Proposal Incumbent::finish() && { return fits_ ? std::move(best_) : fit_in_memory(objective_, std::move(best_)); }
+Proposal Incumbent::finish() && {
+  return fits_ ? std::move(best_) : fit_in_memory(objective_, std::move(best_), options_.budget);
+}
 
 }  // namespace doppler

@@ -14,8 +14,20 @@ class Incumbent {
 
   // `winner` is who made the placement, where that is not the method itself.
   void consider(Placement placement, std::string_view winner = {});
-  // The same for what another method found, with the evaluations that it took.
+  // The same for what another method found, which therefore fits in memory, with the evaluations that it took.
   void consider(Proposal proposal, std::string_view winner);
+
+  // Considers the placement that find() returns, unless time is up first and there is an answer already.
+  template <typename Find>
+  void attempt(Find find) {
+    try {
+      consider(find());
+    } catch (const OutOfTime&) {
+      if (empty()) throw;
+    }
+  }
+  // Counts one more evaluation, of a placement that is known to be as good as one before.
+  void consider_equal() { ++best_.evaluations; }
 
   // True when the budget is used up; never before one placement was considered, so there is always an answer.
   bool exhausted() const;
@@ -25,6 +37,8 @@ class Incumbent {
   Proposal finish() &&;
 
  private:
+  void consider(Placement placement, std::string_view winner, Seconds value, bool fits);
+
   std::string_view method_;
   Objective& objective_;
   const MethodOptions& options_;

@@ -15,6 +15,7 @@ constexpr double kPolicyShare = 0.2;  // of the budget
 constexpr std::size_t kStarts = 3;    // of the annealer
 // Annealings, where times vary: each optimises exact times, and of several optima one survives better than another.
 constexpr unsigned kTriesWithJitter = 4;
+constexpr double kMostToChoose = 0.3;  // of the time may go into the choice among them
 // The policy keeps a few numbers per op and device; beyond this many pairs that is too much memory for a guess.
 constexpr std::uint64_t kLargestForPolicy = 20'000'000;
 
@@ -23,11 +24,6 @@ struct Candidate {
   Placement placement;
   Seconds value;
 };
-
-// Where times vary, each annealing goes by exact times, and the one to expect most of is chosen in the end.
-bool chooses_by_expectation(const Problem& problem, const Objective& objective) {
-  return objective.exact() && problem.machine().jitter() > 0;
-}
 
 std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
   std::vector<Placement> placements;
@@ -39,11 +35,11 @@ std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& ca
 class Portfolio {
  public:
   Portfolio(const Problem& problem, Objective& objective, const MethodOptions& options)
-      : problem_(problem), objective_(objective), options_(options) {}
+      : problem_(problem), objective_(objective), options_(options), time_(options.budget.time_left()) {}
 
   void ask_cheap_methods(bool promised) {
     for (const CheapMethod& method : cheap_methods()) {
-      if (method.promised != promised) continue;
+      if (method.promised != promised || late_) continue;
       if (done() && !(promised && !optimal() && !options_.budget.interrupted())) continue;
       attempt(method.name, method.share,
               [&](const MethodOptions& part) { return method.run(problem_, objective_, part); });
@@ -52,28 +48,28 @@ class Portfolio {
 
   void ask_policy() {
     const bool too_large = std::uint64_t{problem_.op_count()} * problem_.device_count() > kLargestForPolicy;
-    if (done() || options_.policy == nullptr || too_large) return;
+    if (done() || late_ || options_.policy == nullptr || too_large) return;
     attempt(options_.policy->name(), kPolicyShare,
             [&](const MethodOptions& part) { return options_.policy->zero_shot(problem_, objective_, part); });
   }
 
   void anneal() {
+    if (candidates_.empty() && (late_ || why_not_.empty())) throw OutOfTime();
     if (candidates_.empty()) throw InfeasibleError(why_not_);
     std::vector<Placement> starts;
     for (const Candidate& candidate : candidates_)
       if (starts.size() < kStarts) starts.push_back(candidate.placement);
-    const bool varies = chooses_by_expectation(problem_, objective_);
+    const bool varies = chooses_by_expectation();
     for (unsigned tries = varies ? kTriesWithJitter : 1; tries > 0 && !done(); --tries) {
       MethodOptions rest = options_;
-      rest.budget = options_.budget.less(evaluations_).share(1.0 / tries);
+      rest.budget = options_.budget.less(evaluations_).shifted_by(varies ? -time_to_choose() : 0).share(1.0 / tries);
       if (varies) rest.seed = mix(options_.seed, tries);
       consider("anneal", anneal_from(problem_, objective_, rest, starts));
     }
   }
 
   Proposal best() && {
-    Candidate& best =
-        candidates_[chooses_by_expectation(problem_, objective_) ? most_robust(problem_, candidates_) : 0];
+    Candidate& best = candidates_[chooses_by_expectation() ? most_robust(problem_, candidates_) : 0];
     Proposal proposal;
     proposal.placement = std::move(best.placement);
     proposal.winner = best.name;
@@ -82,6 +78,15 @@ class Portfolio {
   }
 
  private:
+  // Where times vary, each annealing goes by exact times, and the one to expect most of is chosen in the end, unless
+  // that would take too much of the time.
+  bool chooses_by_expectation() const {
+    return objective_.exact() && problem_.machine().jitter() > 0 && time_to_choose() < kMostToChoose * time_;
+  }
+  Seconds time_to_choose() const {
+    return seconds_per_value_ * ExpectedObjective::kDraws * static_cast<double>(candidates_.size() + kTriesWithJitter);
+  }
+
   bool optimal() const { return !candidates_.empty() && reaches(candidates_.front().value, options_.known_bound); }
   bool done() const { return !candidates_.empty() && (options_.budget.out_of_time() || optimal()); }
 
@@ -94,12 +99,16 @@ class Portfolio {
       consider(name, run(part));
     } catch (const InfeasibleError& error) {
       if (why_not_.empty()) why_not_ = error.what();
+    } catch (const OutOfTime&) {
+      late_ = options_.budget.out_of_time();  // otherwise only its share is used up
     }
   }
 
   void consider(std::string_view name, Proposal proposal) {
     evaluations_ += proposal.evaluations + 1;
+    const Seconds before = options_.budget.time_left();
     const Seconds value = objective_.value(proposal.placement);
+    if (options_.budget.has_deadline()) seconds_per_value_ = before - options_.budget.time_left();
     candidates_.push_back({name, std::move(proposal.placement), value});
     // Stable: among equals the earlier method is named.
     std::stable_sort(candidates_.begin(), candidates_.end(),
@@ -112,7 +121,10 @@ class Portfolio {
   const MethodOptions& options_;
   std::vector<Candidate> candidates_;  // by value
   std::uint64_t evaluations_ = 0;
+  Seconds time_;                   // in all; infinite without a deadline
+  Seconds seconds_per_value_ = 0;  // of the last candidate; 0 without a deadline
   std::string why_not_;
+  bool late_ = false;  // a method ran into the end of all time: the others would, too
 };
 
 }  // namespace

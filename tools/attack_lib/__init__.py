@@ -1,0 +1,1 @@
+"""A campaign against the doppler command: inputs, faults and moments that nobody would choose by hand."""
