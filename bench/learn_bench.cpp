@@ -36,20 +36,19 @@ double cpu_milliseconds(const std::function<void()>& work) {
   return now() - begin;
 }
 
-std::unique_ptr<Policy> make_policy_of(Kind kind) {
-  if (kind == Kind::paper) return make_policy("paper", Rng(1));
-  return make_policy(
-      kind == Kind::every_step ? "gnn width 32 layers 2 messages step" : "gnn width 32 layers 2 messages episode",
-      Rng(1));
+std::string architecture_of(Kind kind) {
+  if (kind == Kind::paper) return "paper";
+  return kind == Kind::every_step ? "gnn width 32 layers 2 messages step" : "gnn width 32 layers 2 messages episode";
 }
 
 // Updates of one policy, and the time that they took per episode.
 class Trainee {
  public:
-  Trainee(const Graph& graph, const Machine& machine, Kind kind, std::size_t batch)
+  // Batch 0: as many episodes as the policy likes.
+  Trainee(const Graph& graph, const Machine& machine, const std::string& architecture, std::size_t batch)
       : training_(graph, machine),
-        policy_(make_policy_of(kind)),
-        options_{.batch = batch},
+        policy_(make_policy(architecture, Rng(1))),
+        options_{.batch = batch > 0 ? batch : policy_->batch()},
         learner_(*policy_, options_) {
     update();
     total_ = episodes_ = 0;  // The first one allocates.
@@ -84,8 +83,8 @@ void embed(benchmark::State& state, const BenchGraph& graph) {
 
 void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
   const Machine machine = uniform_machine(graph.devices);
-  Trainee trainee(graph.graph, machine, kind, kind == Kind::every_step ? 2 : 16);
-  Trainee reference(graph.graph, machine, Kind::once_per_episode, 16);
+  Trainee trainee(graph.graph, machine, architecture_of(kind), kind == Kind::every_step ? 2 : 16);
+  Trainee reference(graph.graph, machine, architecture_of(Kind::once_per_episode), 16);
   for (auto _ : state) {
     trainee.update();
     state.PauseTiming();
@@ -96,10 +95,17 @@ void train(benchmark::State& state, const BenchGraph& graph, Kind kind) {
   if (kind != Kind::once_per_episode) state.counters["times_default"] = trainee.per_episode() / reference.per_episode();
 }
 
+// An episode of every policy that needs no libtorch, with as many in a batch as the policy likes.
+void train_policy(benchmark::State& state, const BenchGraph& graph, const std::string& architecture) {
+  Trainee trainee(graph.graph, uniform_machine(graph.devices), architecture, 0);
+  for (auto _ : state) trainee.update();
+  state.counters["ms_per_episode"] = trainee.per_episode();
+}
+
 void train_layered(benchmark::State& state) {
   const Graph graph = layered_graph(static_cast<OpId>(state.range(0)));
   const Machine machine = load_machine("p100x8");
-  Trainee trainee(graph, machine, Kind::once_per_episode, 16);
+  Trainee trainee(graph, machine, architecture_of(Kind::once_per_episode), 16);
   for (auto _ : state) trainee.update();
   state.counters["ms_per_episode"] = trainee.per_episode();
   state.counters["us_per_op"] = 1e3 * trainee.per_episode() / static_cast<double>(state.range(0));
@@ -108,7 +114,7 @@ void train_layered(benchmark::State& state) {
 // What a user waits for: features, one embedding, one greedy and 64 sampled rollouts, each simulated.
 void answer(benchmark::State& state, const Graph& graph, const Machine& machine) {
   const Problem problem(graph, machine);
-  const auto policy = make_policy_of(Kind::once_per_episode);
+  const auto policy = make_policy(architecture_of(Kind::once_per_episode), Rng(1));
   for (auto _ : state) {
     policy->begin(policy->encode(problem));
     Episode episode(false);
@@ -149,6 +155,12 @@ int main(int argc, char** argv) {
       benchmark::RegisterBenchmark(("zero_shot_64/" + graph->name).c_str(), answer_small, *graph)
           ->Unit(benchmark::kMillisecond);
     }
+    const BenchGraph& layer = graphs[graphs.size() == 6 ? 3 : 2];
+    for (const doppler::Architecture& architecture : doppler::architectures())
+      if (architecture.name != "paper")
+        benchmark::RegisterBenchmark(("policy/" + std::string(architecture.usual) + "/" + layer.name).c_str(),
+                                     train_policy, layer, std::string(architecture.usual))
+            ->Unit(benchmark::kMillisecond);
     for (const auto& [name, run] :
          {std::pair("train/layered", &train_layered), {"zero_shot_64/layered", &answer_layered}})
       benchmark::RegisterBenchmark(name, run)->Arg(300)->Arg(1'000)->Arg(3'000)->Arg(10'000)->Unit(

@@ -131,6 +131,16 @@ TensorId GraphBuilder::add_tensor(OpId producer, Bytes bytes, std::optional<Seco
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
+void GraphBuilder::set_shape(TensorId tensor, std::vector<std::uint32_t> shape) {
+  DOPPLER_CHECK(tensor < tensors_.size(), "shape of tensor {} of {}", tensor, tensors_.size());
+  if (shape.empty()) return;
+  if (graph_.shapes_.empty()) graph_.shapes_.emplace_back();
+  const auto [known, is_new] = shape_ids_.emplace(shape, static_cast<std::uint32_t>(graph_.shapes_.size()));
+  if (is_new) graph_.shapes_.push_back(std::move(shape));
+  if (shape_of_tensor_.size() <= tensor) shape_of_tensor_.resize(tensor + std::size_t{1}, 0);
+  shape_of_tensor_[tensor] = known->second;
+}
+
 void GraphBuilder::add_consumer(TensorId tensor, OpId consumer) {
   if (tensor >= tensors_.size() || consumer >= op_count())
     throw InputError(fmt::format("{}: op {} reads tensor {}; required below {} and {}", where_, consumer, tensor,
@@ -168,12 +178,15 @@ void GraphBuilder::lay_out_tensors() {
   graph_.producer_.resize(tensors_.size());
   graph_.tensor_bytes_.resize(tensors_.size());
   graph_.explicit_transfer_.resize(tensors_.size());
+  if (!shape_of_tensor_.empty()) graph_.shape_of_tensor_.resize(tensors_.size());
+  shape_of_tensor_.resize(graph_.shape_of_tensor_.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const TensorId id = next[tensors_[i].producer]++;
     new_id[i] = id;
     graph_.producer_[id] = tensors_[i].producer;
     graph_.tensor_bytes_[id] = tensors_[i].bytes;
     graph_.explicit_transfer_[id] = tensors_[i].explicit_transfer;
+    if (!shape_of_tensor_.empty()) graph_.shape_of_tensor_[id] = shape_of_tensor_[i];
   }
   tensors_ = {};
   lay_out_edges(new_id);

@@ -36,6 +36,11 @@ enum class TeacherRule : std::uint8_t {
 // REINFORCE has the advantage as the weight of the decisions, imitation a positive number.
 struct EpisodeLoss {
   double decisions = 0, entropy = 0;
+  // Added to the weight of each decision, in the order in which they were made, where the episode says its progress.
+  std::span<const double> steps = {};
+  // After replay(): the probability of a decision over what it was then counts instead of its logarithm, as long as it
+  // is within 1 ± clip or would come back (PPO).
+  double clip = 0;
 };
 
 // One placement that a policy built, and what it thought of it. Its memory is used again by the next episode, so that
@@ -45,9 +50,11 @@ struct Episode {
 
   bool differentiable;  // Otherwise the episode is cheaper, but has no log-probability and no backward pass.
   std::vector<DeviceId> device_of_op;
-  std::vector<OpId> order;        // The ops by priority, first first; empty if the policy decides on devices alone.
-  double log_probability = 0;     // The sum over the targets, and log Σ p where a target is a set.
-  double entropy = 0;             // The mean over the ops.
+  std::vector<OpId> order;     // The ops by priority, first first; empty if the policy decides on devices alone.
+  double log_probability = 0;  // The sum over the targets, and log Σ p where a target is a set.
+  double entropy = 0;          // The mean over the ops.
+  // The makespan after each decision and before the first, where the policy improves a placement step by step.
+  std::vector<Seconds> progress;
   std::vector<double> agreement;  // Imitation: per part of the policy, how often its favourite was the teacher's.
 
   Placement placement() const;
@@ -97,10 +104,22 @@ class Policy {
   virtual bool knows(TeacherRule teacher) const = 0;
   virtual void imitate(Episode& episode, TeacherRule teacher, Rng& rng) = 0;
 
+  // Takes the decisions of an episode of an earlier begin() once more, with the parameters as they are now, and
+  // remembers how probable they were then. Only where epochs() is more than 1.
+  virtual void replay(Episode& episode);
+
   // Gathers the gradient of the episode's loss. Once per episode: it uses up the trace.
   virtual void backward(Episode& episode, const EpisodeLoss& loss) = 0;
   // Adds what was gathered since begin() to gradients().
   virtual void finish() = 0;
+
+  // How it is best trained: the episodes of an update, and how often each is learned from.
+  virtual std::size_t batch() const { return 16; }
+  virtual std::size_t epochs() const { return 1; }
+
+  // Ops that it thinks belong together, as of the last begin(): a search may move them as one. Most policies think of
+  // ops one by one.
+  virtual std::vector<std::vector<OpId>> blocks() const { return {}; }
 
   // The kinds of decisions that it makes, for reports: Episode::agreement has a number for each.
   virtual std::span<const std::string_view> parts() const = 0;

@@ -6,7 +6,11 @@
 
 #include "doppler/base/error.h"
 #include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/gdp/gdp_policy.h"
+#include "doppler/learn/hsdag/hsdag_policy.h"
 #include "doppler/learn/paper/paper.h"
+#include "doppler/learn/placeto/placeto_policy.h"
+#include "doppler/learn/rnn/rnn_policy.h"
 
 namespace doppler {
 namespace {
@@ -25,8 +29,20 @@ std::string_view first_word(std::string_view text) { return text.substr(0, text.
 std::span<const Architecture> architectures() {
   static constexpr Architecture kArchitectures[] = {
       {"doppler", "gnn", "'gnn width W layers L messages episode|step', W a multiple of 32 up to 512, L up to 16",
-       doppler_features, make_doppler_policy},
-      {"doppler", "paper", "'paper'", doppler_features, make_paper_policy},
+       "gnn width 32 layers 2 messages episode", doppler_features, make_doppler_policy},
+      {"doppler", "paper", "'paper'", "paper", doppler_features, make_paper_policy},
+      {"hsdag", "hsdag", "'hsdag width W steps T', W a multiple of 32 up to 256, T up to 64", "hsdag width 32 steps 16",
+       hsdag_features, make_hsdag_policy},
+      {"hsdag", "hsdag-published", "'hsdag-published width W steps T'", "hsdag-published width 32 steps 16",
+       hsdag_features, make_hsdag_policy},
+      {"hsdag+", "hsdag+", "'hsdag+ width W'", "hsdag+ width 32", hsdag_features, make_hsdag_policy},
+      {"gdp", "gdp", "'gdp width W layers L segment S', W a multiple of 32 up to 256, L up to 8, S up to 1024",
+       "gdp width 64 layers 2 segment 64", gdp_features, make_gdp_policy},
+      {"rnn", "rnn", "'rnn width W groups G', W a multiple of 32 up to 256, G up to 256", "rnn width 64 groups 64",
+       rnn_features, make_rnn_policy},
+      {"placeto", "placeto",
+       "'placeto width W rounds K messages episode|step', W a multiple of 32 up to 256, K up to 16",
+       "placeto width 32 rounds 4 messages episode", placeto_features, make_placeto_policy},
   };
   return kArchitectures;
 }
@@ -35,6 +51,12 @@ const Architecture& architecture_of(std::string_view where, std::string_view des
   for (const Architecture& architecture : architectures())
     if (architecture.name == first_word(description)) return architecture;
   refuse(where, description);
+}
+
+std::string_view usual_architecture(std::string_view policy) {
+  check_policy_name("policy", policy);
+  const auto all = architectures();
+  return std::find_if(all.begin(), all.end(), [&](const Architecture& a) { return a.policy == policy; })->usual;
 }
 
 std::vector<std::string_view> policy_names() {

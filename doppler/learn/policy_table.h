@@ -16,6 +16,7 @@ struct Architecture {
   std::string_view policy;  // The name of the policy, which is that of its method too.
   std::string_view name;    // The first word of every description.
   std::string_view form;    // What a description looks like, for error texts.
+  std::string_view usual;   // The description of one with the usual sizes.
   // The names of what it sees, in order. A file of other features is refused, because a policy that reads its inputs in
   // another order would answer nonsense.
   std::vector<std::string> (*features)();
@@ -27,6 +28,9 @@ struct Architecture {
 std::span<const Architecture> architectures();
 // Throws InputError listing the descriptions that there are; `where` starts the text.
 const Architecture& architecture_of(std::string_view where, std::string_view description);
+
+// Returns the description of the usual architecture of a policy. Throws InputError if there is no such policy.
+std::string_view usual_architecture(std::string_view policy);
 
 // The names of the policies, each once.
 std::vector<std::string_view> policy_names();

@@ -69,9 +69,30 @@ Device xeon(DeviceId id) {
   return result;
 }
 
+// The desktop on which HSDAG was measured. Intel Core i9-12900K: eight cores at 3.2 GHz with two 8-lane f32 FMAs per
+// cycle and eight at 2.4 GHz with one = 1.13 Tflop/s at base clocks; two channels of DDR5-4800 = 76.8 GB/s. UHD Graphics
+// 770: 32 execution units of 16 flop per cycle at 1.55 GHz = 0.79 (f32) Tflop/s, twice that in f16, in the same memory.
+// Data Center GPU Flex 170: 16 (f32), 128 (f16 on XMX) Tflop/s; 16 GB of GDDR6 at 576 GB/s.
+Device hsdag_desktop(DeviceId id) {
+  if (id == 2)
+    return gpu(0, {{"*", 16 * kTera}, {"f16", 128 * kTera}, {"f64", 0.5 * kTera}}, gigabytes_per_second(576),
+               gibibytes(16));
+  Device result = id == 0
+                      ? device("cpu0", "cpu", {{"*", 1.13 * kTera}, {"f64", 0.57 * kTera}}, gigabytes_per_second(76.8))
+                      : device("igpu0", "igpu", {{"*", 0.79 * kTera}, {"f16", 1.59 * kTera}, {"f64", 0.05 * kTera}},
+                               gigabytes_per_second(76.8));
+  result.overhead = id == 0 ? microseconds(1) : kKernelLaunch;
+  result.memory = gibibytes(32);
+  return result;
+}
+
 // PCIe 3.0 x16: 15.75 GB/s in the standard, about 12 GB/s for large peer-to-peer copies; about 10 µs per
 // copy.
 constexpr Link kPcie{.latency = microseconds(10), .bytes_per_second = gigabytes_per_second(12)};
+// PCIe 4.0 x16: 31.5 GB/s in the standard, about 24 GB/s for large copies.
+constexpr Link kPcie4{.latency = microseconds(10), .bytes_per_second = gigabytes_per_second(24)};
+// A copy within the memory that a processor and its graphics share reads and writes every byte.
+constexpr Link kSharedMemory{.latency = microseconds(2), .bytes_per_second = gigabytes_per_second(30)};
 // Between GPUs on different sockets, staged through host memory.
 constexpr Link kThroughHost{.latency = microseconds(20), .bytes_per_second = gigabytes_per_second(9), .cost_factor = 2};
 // Intel UPI at 10.4 GT/s: 20.8 GB/s per direction and link, two links between sockets.
@@ -110,6 +131,7 @@ Machine build(std::string name, DeviceId count, MakeDevice make_device, MakeLink
 Link always_pcie(DeviceId, DeviceId) { return kPcie; }
 Link always_nvswitch(DeviceId, DeviceId) { return kNvswitch; }
 Link always_upi(DeviceId, DeviceId) { return kUpi; }
+Link hsdag_desktop_link(DeviceId src, DeviceId dst) { return src == 2 || dst == 2 ? kPcie4 : kSharedMemory; }
 Device xeon_then_v100(DeviceId id) { return id == 0 ? xeon(0) : v100(0); }
 
 constexpr MachinePreset kPresets[] = {
@@ -123,6 +145,8 @@ constexpr MachinePreset kPresets[] = {
     {"cpu2", "2 Xeon Gold 6248 sockets", [] { return build("cpu2", 2, xeon, always_upi); }},
     {"cpu+gpu", "1 Xeon Gold 6248 socket and 1 Tesla V100 on PCIe 3",
      [] { return build("cpu+gpu", 2, xeon_then_v100, always_pcie); }},
+    {"cpu+igpu+gpu", "1 Core i9-12900K, its UHD 770 graphics and 1 Flex 170 on PCIe 4",
+     [] { return build("cpu+igpu+gpu", 3, hsdag_desktop, hsdag_desktop_link); }},
 };
 
 }  // namespace

@@ -1,5 +1,16 @@
 #pragma once
 
+// A dataflow graph: what there is to do, and what needs whose result.
+//
+//   doppler::GraphBuilder builder("two products");
+//   doppler::OpId a = builder.add_op({.name = "a", .kind = "matmul", .flops = 2e12});
+//   doppler::OpId b = builder.add_op({.name = "b", .kind = "matmul", .flops = 2e12});
+//   builder.add_consumer(builder.add_tensor(a, 64 << 20), b);   // b reads 64 MiB that a writes
+//   doppler::Graph graph = std::move(builder).build();          // checks everything, throws InputError
+//
+// Limits. Ids have 32 bits. There are no cycles, so a loop has to be unrolled. What an op costs is either
+// given (`explicit_times`, by type of device) or derived from its flops and bytes by the machine (costs.h).
+
 #include <limits>
 #include <map>
 #include <optional>
@@ -20,16 +31,16 @@ inline constexpr double kLargestCost = 1e18;
 
 // What a builder is told about one op.
 struct OpSpec {
-  std::string name = {};      // unique; empty: "op<id>"
+  std::string name = {};      // Names are unique; an empty one becomes "op<id>".
   std::string kind = "op";    // e.g. "matmul"; machines may have a rate per kind
   std::string dtype = "f32";  // machines may have a rate per dtype
   Flops flops = 0;
   Bytes bytes_read = 0;  // memory traffic, for the roofline model
   Bytes bytes_written = 0;
   Bytes parameter_bytes = 0;  // resident on the op's device for the whole run
-  // Measured or published time by device type; "*" is any type. Infinity: the op cannot run on that type.
+  // The measured or published time by device type; "*" is any type. Infinity says that the op cannot run on that type.
   std::map<std::string, Seconds> explicit_times = {};
-  // Ops with the same colocation group share a device. Empty: none.
+  // Ops with the same colocation group share a device. An empty name is no group.
   std::string group = {};
 };
 
@@ -51,7 +62,7 @@ class Graph {
   Bytes bytes_read(OpId op) const { return bytes_read_[op]; }
   Bytes bytes_written(OpId op) const { return bytes_written_[op]; }
   Bytes parameter_bytes(OpId op) const { return parameter_bytes_[op]; }
-  OpId find_op(std::string_view name) const;     // op_count() if there is none
+  OpId find_op(std::string_view name) const;     // returns op_count() if there is none
   OpId op_by_name(std::string_view name) const;  // throws InputError
 
   // The tensors that `op` reads, and the range of tensor ids [first, last) that it writes.
@@ -74,29 +85,34 @@ class Graph {
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
   std::span<const OpId> consumers(TensorId tensor) const { return slice(consumers_, consumer_begin_, tensor); }
-  // Explicit time to move the tensor over one link; none: derived from its bytes.
+  // The explicit time to move the tensor over one link. Where there is none it is derived from the tensor's bytes.
   std::optional<Seconds> explicit_transfer(TensorId tensor) const {
     const Seconds value = explicit_transfer_[tensor];
     return value >= 0 ? std::optional(value) : std::nullopt;
   }
 
-  // Explicit costs: one column per device type that any op names.
+  // The extents of the tensor, outermost first. Where nobody said them there are none, as for a scalar.
+  std::span<const std::uint32_t> shape(TensorId tensor) const {
+    return shape_of_tensor_.empty() ? std::span<const std::uint32_t>() : shapes_[shape_of_tensor_[tensor]];
+  }
+
+  // Explicit costs have one column per device type that any op names.
   std::span<const std::string> cost_types() const { return cost_types_; }
-  // NaN: not given for this op and type.
+  // Returns NaN where none is given for this op and type.
   Seconds explicit_time(OpId op, std::size_t column) const { return explicit_times_[op * cost_types_.size() + column]; }
 
-  // Colocation: group of an op, or kNoGroup; groups are numbered from 0.
+  // The colocation group of an op, or kNoGroup; groups are numbered from 0.
   static constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t group(OpId op) const { return group_.empty() ? kNoGroup : group_[op]; }
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(group_names_.size()); }
   const std::string& group_name(std::uint32_t group) const { return group_names_[group]; }
 
-  // Every op after the producers of its inputs; among the possible orders the one that follows ids most
+  // Has every op after the producers of its inputs; among the possible orders it is the one that follows ids most
   // closely.
   std::span<const OpId> topological_order() const { return topological_order_; }
 
   const std::string& title() const { return title_; }
-  // True if costs are in the file's own unit instead of seconds.
+  // Says whether costs are in the file's own unit instead of seconds.
   bool unitless() const { return unitless_; }
 
  private:
@@ -124,7 +140,9 @@ class Graph {
   std::vector<TensorId> output_begin_;
   std::vector<OpId> producer_;
   std::vector<Bytes> tensor_bytes_;
-  std::vector<Seconds> explicit_transfer_;  // negative: none
+  std::vector<Seconds> explicit_transfer_;          // negative: none
+  std::vector<std::uint32_t> shape_of_tensor_;      // empty if no tensor has one
+  std::vector<std::vector<std::uint32_t>> shapes_;  // each once; the first is the one of tensors without
   std::vector<std::uint32_t> consumer_begin_;
   std::vector<OpId> consumers_;
 
@@ -146,8 +164,9 @@ class GraphBuilder {
   // `explicit_transfer` as in Graph::explicit_transfer.
   TensorId add_tensor(OpId producer, Bytes bytes, std::optional<Seconds> explicit_transfer = std::nullopt);
   void add_consumer(TensorId tensor, OpId consumer);
-  // The order of an op's inputs, where it is not that of the add_consumer calls. Must name exactly its
-  // inputs.
+  // Says the extents of a tensor, outermost first. Costs do not depend on them; policies may look at them.
+  void set_shape(TensorId tensor, std::vector<std::uint32_t> shape);
+  // Says the order of an op's inputs, where it is not that of the add_consumer calls. It must name exactly its inputs.
   void set_input_order(OpId op, std::vector<TensorId> inputs);
   OpId op_count() const { return graph_.op_count(); }
 
@@ -183,6 +202,8 @@ class GraphBuilder {
   Interned labels_, groups_;
   std::map<std::string, std::vector<Seconds>> time_columns_;  // by device type; short columns end in "not given"
   std::vector<Tensor> tensors_;
+  std::vector<std::uint32_t> shape_of_tensor_;  // as in the graph, by number of the call; short if the last have none
+  std::map<std::vector<std::uint32_t>, std::uint32_t> shape_ids_;
   std::vector<Edge> edges_;
   std::vector<std::pair<OpId, std::vector<TensorId>>> input_orders_;
 };

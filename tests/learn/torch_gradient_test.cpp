@@ -1,39 +1,13 @@
 // The hand-written passes against libtorch's autograd, in double precision: the network and the heads are written once
-// more with tensors, straight from the formulas of gnn.h and network.h. The only file of these tests that sees torch.
-
-#include <torch/torch.h>
+// more with tensors, straight from the formulas of gnn.h and network.h.
 
 #include "tests/learn/support.h"
+#include "tests/learn/torch_leaves.h"
 
 namespace doppler::test {
 namespace {
 
-constexpr double kTolerance = 1e-9;
 constexpr std::int64_t kWidth = kBlock;
-
-// A leaf that is cut from a flat array front to back.
-class Leaves {
- public:
-  explicit Leaves(std::span<const double> values)
-      : flat_(torch::tensor(at::ArrayRef<double>(values.data(), values.size()), torch::kFloat64).requires_grad_()) {}
-  torch::Tensor next(at::IntArrayRef shape) {
-    std::int64_t size = 1;
-    for (const std::int64_t extent : shape) size *= extent;
-    const torch::Tensor part = flat_.slice(0, at_, at_ + size).view(shape);
-    at_ += size;
-    return part;
-  }
-  bool used_up() const { return at_ == flat_.numel(); }
-  void expect_gradient(std::span<const double> found) const {
-    const torch::Tensor gradient = flat_.grad().contiguous();
-    for (std::size_t i = 0; i < found.size(); ++i)
-      ASSERT_NEAR(found[i], gradient.data_ptr<double>()[i], kTolerance) << i;
-  }
-
- private:
-  torch::Tensor flat_;
-  std::int64_t at_ = 0;
-};
 
 // Row v holds 1 / (number of neighbours) for each neighbour.
 torch::Tensor mean_matrix(const PolicyInput& input, bool producers) {
@@ -146,7 +120,7 @@ TEST(OurPolicyGradient, IsThatOfLibtorchFromTheLossToEveryParameter) {
   const torch::Tensor loss = loss_of(rollout, input, network.head_shape(), outputs, leaves, weights);
   ASSERT_TRUE(leaves.used_up());
   for (OpId op = 0; op < input.op_count(); ++op)
-    EXPECT_NEAR(embedding.score[op], outputs.score[op].item<double>(), kTolerance);
+    EXPECT_NEAR(embedding.score[op], outputs.score[op].item<double>(), kTorchTolerance);
   loss.backward();
 
   gradient.resize(input.op_count(), kBlock);

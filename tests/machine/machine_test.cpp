@@ -128,7 +128,7 @@ TEST(AMachineName, ThatIsNeitherPresetNorFileListsThePresets) {
     EXPECT_EQ(std::string(error.what()),
               "machine: p100x5: cannot open (No such file or directory); required a readable file, or one of "
               "p100x4, "
-              "p100x8, v100x4, v100x8, a100x8, cpu2, cpu+gpu, uniform:N");
+              "p100x8, v100x4, v100x8, a100x8, cpu2, cpu+gpu, cpu+igpu+gpu, uniform:N");
   }
 }
 

@@ -38,7 +38,7 @@ struct PendingTensor {
   std::uint32_t producer;
   Bytes bytes;
   std::optional<Seconds> transfer;
-  std::vector<std::uint32_t> consumers;
+  std::vector<std::uint32_t> shape, consumers;
 };
 
 class NativeReader {
@@ -93,16 +93,18 @@ class NativeReader {
 
   void read_tensor(std::size_t index, const Json& element) {
     const JsonFields fields(fmt::format("{}: tensor {}", where_, index), element);
-    fields.refuse_other_keys({"producer", "bytes", "transfer", "consumers"});
+    fields.refuse_other_keys({"producer", "bytes", "shape", "transfer", "consumers"});
     std::optional<Seconds> transfer;
     if (fields.find("transfer") != nullptr) transfer = fields.number("transfer");
-    tensors_.push_back({fields.index("producer"), fields.bytes_or("bytes", 0), transfer, fields.indices("consumers")});
+    tensors_.push_back({fields.index("producer"), fields.bytes_or("bytes", 0), transfer, fields.indices("shape"),
+                        fields.indices("consumers")});
   }
 
   void add_tensor(std::size_t index) {
     const PendingTensor& tensor = tensors_[index];
     check_op(index, "produced", tensor.producer);
     const TensorId id = builder_.add_tensor(tensor.producer, tensor.bytes, tensor.transfer);
+    builder_.set_shape(id, tensor.shape);
     for (const std::uint32_t consumer : tensor.consumers) {
       check_op(index, "read", consumer);
       builder_.add_consumer(id, consumer);
@@ -210,6 +212,10 @@ class Writer {
     key("producer");
     print("{}", graph_.producer(tensor));
     number_unless("bytes", graph_.bytes(tensor), Bytes{0});
+    if (!graph_.shape(tensor).empty()) {
+      key("shape");
+      print("[{}]", fmt::join(graph_.shape(tensor), ","));
+    }
     if (const auto transfer = graph_.explicit_transfer(tensor)) {
       key("transfer");
       print("{}", *transfer);

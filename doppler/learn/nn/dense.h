@@ -81,10 +81,15 @@ template <typename Real, typename Input>
   }
 }
 
-// y[rows × columns] += x[rows × inner] · w[inner × columns]. In panels of w that stay in the cache for all rows.
+// y[rows × columns] += x[rows × inner] · w[inner × columns]. In panels of w that stay in the cache for all rows; columns
+// beyond a multiple of kBlock are slower.
 template <typename Real>
 void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::size_t inner, std::size_t columns) {
-  for (std::size_t block = 0; block < columns; block += kBlock)
+  const std::size_t blocked = columns / kBlock * kBlock;
+  for (std::size_t row = 0; blocked < columns && row < rows; ++row)
+    for (std::size_t i = 0; i < inner; ++i)
+      for (std::size_t k = blocked; k < columns; ++k) y[row * columns + k] += x[row * inner + i] * w[i * columns + k];
+  for (std::size_t block = 0; block < blocked; block += kBlock)
     for (std::size_t row = 0; row < rows; ++row) {
       Block<Real> sum(y + row * columns + block);
       for (std::size_t i = 0; i < inner; ++i) sum.add_scaled(x[row * inner + i], Block<Real>(w + i * columns + block));
@@ -92,13 +97,18 @@ void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::
     }
 }
 
-// w[inner × columns] += xᵀ · g, for x[rows × inner] and g[rows × columns]. In bands of rows that stay in the
-// cache.
+// w[inner × columns] += xᵀ · g, for x[rows × inner] and g[rows × columns]. In bands of rows that stay in the cache;
+// columns beyond a multiple of kBlock are slower.
 template <typename Real, typename Input>
 void outer_add(const Input* x, const Real* g, Real* w, std::size_t rows, std::size_t inner, std::size_t columns) {
   constexpr std::size_t kBand = 64;
+  const std::size_t blocked = columns / kBlock * kBlock;
+  for (std::size_t row = 0; blocked < columns && row < rows; ++row)
+    for (std::size_t i = 0; i < inner; ++i)
+      for (std::size_t k = blocked; k < columns; ++k)
+        w[i * columns + k] += static_cast<Real>(x[row * inner + i]) * g[row * columns + k];
   for (std::size_t begin = 0; begin < rows; begin += kBand)
-    for (std::size_t block = 0; block < columns; block += kBlock)
+    for (std::size_t block = 0; block < blocked; block += kBlock)
       for (std::size_t i = 0; i < inner; ++i) {
         Block<Real> sum(w + i * columns + block);
         for (std::size_t row = begin; row < std::min(begin + kBand, rows); ++row)
@@ -107,11 +117,25 @@ void outer_add(const Input* x, const Real* g, Real* w, std::size_t rows, std::si
       }
 }
 
-// x[rows × inner] += g[rows × columns] · wᵀ, for w[inner × columns]; inner is a multiple of kBlock. Through a
-// transposed copy, because dot products would leave the vector registers at every element.
+// x[inner] += g[columns] · wᵀ, for w[inner × columns].
+template <typename Real>
+void row_multiply_transposed_add(const Real* g, const Real* w, Real* x, std::size_t inner, std::size_t columns) {
+  const std::size_t blocked = columns / kBlock * kBlock;
+  for (std::size_t i = 0; i < inner; ++i, w += columns) {
+    Real total = 0;
+    for (std::size_t block = 0; block < blocked; block += kBlock)
+      total += Block<Real>(g + block).dot(Block<Real>(w + block));
+    for (std::size_t k = blocked; k < columns; ++k) total += g[k] * w[k];
+    x[i] += total;
+  }
+}
+
+// x[rows × inner] += g[rows × columns] · wᵀ, for w[inner × columns]. Through a transposed copy, because dot products
+// would leave the vector registers at every element; the copy is not worth it for one row.
 template <typename Real>
 void multiply_transposed_add(const Real* g, const Real* w, Real* x, std::size_t rows, std::size_t inner,
                              std::size_t columns, std::vector<Real>& scratch) {
+  if (rows == 1) return row_multiply_transposed_add(g, w, x, inner, columns);
   scratch.resize(inner * columns);
   for (std::size_t i = 0; i < inner; ++i)
     for (std::size_t k = 0; k < columns; ++k) scratch[k * inner + i] = w[i * columns + k];

@@ -1,5 +1,7 @@
 #include "doppler/learn/train/expert.h"
 
+#include <cmath>
+
 #include "doppler/place/search/anneal.h"
 
 namespace doppler {
@@ -44,6 +46,30 @@ Seconds tidy(Task& task, Placement& placement, Objective& objective) {
 }
 
 }  // namespace
+
+void improve_by_blocks(Task& task, const Placement& start, const std::vector<std::vector<OpId>>& blocks,
+                       std::uint64_t moves, Rng rng) {
+  // Of the makespan at first; a worse placement by as much is accepted with probability 1/e.
+  constexpr double kTemperature = 0.05, kCooling = 0.95;
+  const Problem& problem = task.problem();
+  if (blocks.empty() || problem.device_count() < 2) return;
+  Placement current = start, next = start;
+  Seconds makespan = task.evaluate(current);
+  double temperature = kTemperature * makespan;
+  for (std::uint64_t move = 0; move < moves; ++move, temperature *= kCooling) {
+    const auto& block = blocks[rng.below(static_cast<std::uint32_t>(blocks.size()))];
+    const DeviceId device = rng.below(problem.device_count());
+    next.device_of_op = current.device_of_op;
+    for (const OpId op : block)
+      if (problem.allows(op, device))
+        for (const OpId member : problem.unit(op)) next.device_of_op[member] = device;
+    if (next.device_of_op == current.device_of_op) continue;
+    const Seconds after = task.evaluate(next);
+    if (after > makespan && rng.uniform() >= std::exp((makespan - after) / temperature)) continue;
+    makespan = after;
+    std::swap(current.device_of_op, next.device_of_op);
+  }
+}
 
 void improve_by_search(Task& task, const Placement& start, const Budget& budget, std::uint64_t seed) {
   MethodOptions options;

@@ -9,4 +9,9 @@ namespace doppler {
 // search, makes the result easier to learn, and offers it to the task's elites. Deterministic if the budget is.
 void improve_by_search(Task& task, const Placement& start, const Budget& budget, std::uint64_t seed);
 
+// The same with moves of whole blocks of ops, as a policy with clusters offers them: from the start, a block at a time
+// goes to another device, and worse placements are accepted ever more seldom.
+void improve_by_blocks(Task& task, const Placement& start, const std::vector<std::vector<OpId>>& blocks,
+                       std::uint64_t moves, Rng rng);
+
 }  // namespace doppler

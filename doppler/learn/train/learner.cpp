@@ -12,9 +12,12 @@ Learner::Learner(Policy& policy, const LearnerOptions& options)
     : policy_(policy),
       options_(options),
       adam_(policy.parameters().size()),
-      batch_(options.batch),
-      makespans_(options.batch) {
-  DOPPLER_CHECK(options.batch >= 2, "batch {}: the others are the baseline", options.batch);
+      batch_(options.batch > 0 ? options.batch : policy.batch()),
+      makespans_(batch_.size()),
+      advantages_(batch_.size()),
+      step_advantages_(batch_.size()) {
+  options_.batch = batch_.size();
+  DOPPLER_CHECK(options_.batch >= 2, "batch {}: the others are the baseline", options_.batch);
 }
 
 double Learner::finish(double rate) {
@@ -69,22 +72,57 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
     report.best = std::min(report.best, makespans_[i]);
     report.entropy += batch_[i].entropy / batch;
   }
-  double variance = 0;
-  for (const Seconds makespan : makespans_) variance += (makespan - report.mean) * (makespan - report.mean) / batch;
-  // Equal makespans have no advantage over one another, whatever rounding says.
-  const double scale = std::max(std::sqrt(variance) + 1e-4 * report.mean, std::numeric_limits<double>::min());
-  for (std::size_t i = 0; i < options_.batch; ++i) {
-    // The factor batch / (batch − 1) makes the mean of the others the baseline.
-    const double advantage = std::clamp((report.mean - makespans_[i]) / scale * batch / (batch - 1),
-                                        -options_.largest_advantage, options_.largest_advantage);
-    policy_.backward(batch_[i], {.decisions = advantage / (batch * ops), .entropy = entropy / (batch * ops)});
-  }
+  find_advantages(report.mean, ops);
+  learn_from_batch(entropy, ops, false);
   if (options_.self_imitation > 0 && !task.elites().empty()) {
     const auto& elites = task.elites();
     follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], options_.self_imitation / ops);
   }
   report.gradient_norm = finish(rate);
+  for (std::size_t epoch = 1; epoch < policy_.epochs(); ++epoch) {
+    policy_.begin(task.encoded(policy_));
+    learn_from_batch(entropy, ops, true);
+    finish(rate);
+  }
   return report;
+}
+
+// Fills in what each episode of the batch, and each of its steps if it says its progress, is credited with.
+void Learner::find_advantages(Seconds mean, double ops) {
+  const auto batch = static_cast<double>(options_.batch);
+  double variance = 0;
+  for (const Seconds makespan : makespans_) variance += (makespan - mean) * (makespan - mean) / batch;
+  // Equal makespans have no advantage over one another, whatever rounding says.
+  const double scale = std::max(std::sqrt(variance) + 1e-4 * mean, std::numeric_limits<double>::min());
+  const auto limited = [&](double advantage) {
+    return std::clamp(advantage, -options_.largest_advantage, options_.largest_advantage);
+  };
+  for (std::size_t i = 0; i < options_.batch; ++i) {
+    // The factor batch / (batch − 1) makes the mean of the others the baseline.
+    advantages_[i] = limited((mean - makespans_[i]) / scale * batch / (batch - 1));
+    step_advantages_[i].clear();
+  }
+  const std::size_t steps = batch_.front().progress.size();
+  for (std::size_t step = 0; step + 1 < steps; ++step) {
+    double mean_now = 0;
+    for (const Episode& episode : batch_) mean_now += episode.progress[step] / batch;
+    for (std::size_t i = 0; i < options_.batch; ++i) {
+      // The return from here on is the makespan now minus the one at the end.
+      const double now = (batch_[i].progress[step] - mean_now) / scale * batch / (batch - 1);
+      step_advantages_[i].push_back((limited(advantages_[i] + now) - advantages_[i]) / (batch * ops));
+    }
+  }
+}
+
+void Learner::learn_from_batch(double entropy, double ops, bool again) {
+  const double decisions = static_cast<double>(options_.batch) * ops;
+  for (std::size_t i = 0; i < options_.batch; ++i) {
+    if (again) policy_.replay(batch_[i]);
+    policy_.backward(batch_[i], {.decisions = advantages_[i] / decisions,
+                                 .entropy = entropy / decisions,
+                                 .steps = step_advantages_[i],
+                                 .clip = again ? options_.clip : 0});
+  }
 }
 
 Placement Learner::best_of_batch() const {

@@ -10,10 +10,11 @@
 namespace doppler {
 
 struct LearnerOptions {
-  std::size_t batch = 16;         // Episodes per update.
+  std::size_t batch = 0;          // Episodes per update; 0: as many as the policy likes.
   double largest_advantage = 3;   // In standard deviations.
   double largest_gradient = 0.5;  // The norm that a gradient is clipped to.
   double self_imitation = 0.1;    // The weight of one elite per update against the batch.
+  double clip = 0.2;              // For policies that learn several times from an episode: see EpisodeLoss.
 };
 
 // How often a part of the policy agreed with its teacher.
@@ -41,7 +42,9 @@ class Learner {
   UpdateReport imitate(Task& task, TeacherRule teacher, double rate, Rng rng);
   // Stage I with a placement as the teacher: the task's best.
   UpdateReport follow_best(Task& task, double rate);
-  // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite.
+  // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite. Where the policy likes several
+  // epochs, PPO: each but the first is another step of the optimiser. Where episodes say their progress, what a decision
+  // is credited with is the progress after it, against the mean of the batch at the same decision.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 
   // Returns the best placement of the last reinforce().
@@ -52,6 +55,8 @@ class Learner {
 
  private:
   void follow(const Elite& elite, double weight);
+  void find_advantages(Seconds mean, double ops);
+  void learn_from_batch(double entropy, double ops, bool again);
   double finish(double rate);
 
   Policy& policy_;
@@ -60,6 +65,8 @@ class Learner {
   std::vector<Episode> batch_;
   Episode imitation_;
   std::vector<Seconds> makespans_;
+  std::vector<double> advantages_;
+  std::vector<std::vector<double>> step_advantages_;  // Where episodes say their progress.
 };
 
 }  // namespace doppler

@@ -27,8 +27,10 @@ Proposal TrainedPolicy::answer(const Problem& problem, Objective& objective, con
   TrainingOptions training;
   training.stages = {Stage::simulation};
   training.time = options_.train;
-  training.rate = kRate;
-  training.last_rate = kLastRate;
+  if (!options_.fresh) {
+    training.rate = kRate;
+    training.last_rate = kLastRate;
+  }
   training.seed = options.seed;
   training.interrupted = options.budget.interrupt_flag();
   Trainer trainer(*policy, training);

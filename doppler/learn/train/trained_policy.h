@@ -11,6 +11,7 @@ struct TrainedPolicyOptions {
   std::uint32_t samples = 64;  // Samples beside the greedy placement.
   bool alone = false;          // What LearnedPolicy::alone() says.
   Seconds train = 0;           // How long the policy is specialised on the problem before it answers.
+  bool fresh = false;          // The policy knows nothing yet.
 };
 
 // A policy from a file as a method, whatever policy it is.
@@ -21,6 +22,7 @@ class TrainedPolicy final : public LearnedPolicy {
 
   std::string_view name() const override { return name_; }
   Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
+  Seconds training_time() const override { return options_.train; }
   bool alone() const override { return options_.alone; }
   Proposal answer(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
 

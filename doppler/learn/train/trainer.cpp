@@ -19,12 +19,19 @@ constexpr double kSimulationsPerEpisode = 150;
 // Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish,
 // long ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
-constexpr double kLongestSearch = 6e7;  // Simulated ops: a few seconds at most, so that checkpoints come in time.
+constexpr std::uint64_t kBlockMoves = 400;  // The temperature has fallen to nothing by then.
+constexpr double kLongestSearch = 6e7;      // Simulated ops: a few seconds at most, so that checkpoints come in time.
 
 // What random numbers are for within a training; each has a stream of its own.
 enum class Stream : std::uint64_t { update = 1, generation = 2, expert = 3, system = 4 };
 Rng stream(std::uint64_t seed, Stream which, std::uint64_t index) {
   return Rng(mix(seed, static_cast<std::uint64_t>(which))).split(index);
+}
+
+// Returns the options with the policy's own batch, if nobody asked for another.
+TrainingOptions with_batch(TrainingOptions options, const Policy& policy) {
+  if (options.learner.batch == 0) options.learner.batch = policy.batch();
+  return options;
 }
 
 // Returns the rule of a teacher that is one.
@@ -55,8 +62,8 @@ Teacher parse_teacher(std::string_view text) {
 
 Trainer::Trainer(Policy& policy, const TrainingOptions& options)
     : policy_(policy),
-      options_(options),
-      learner_(policy, options.learner),
+      options_(with_batch(options, policy)),
+      learner_(policy, options_.learner),
       started_(std::chrono::steady_clock::now()) {
   DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
   DOPPLER_CHECK(std::is_sorted(options.stages.begin(), options.stages.end()), "stages out of order");
@@ -198,6 +205,13 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
     const Elite& elite = elites[dice < 0.75 ? 0 : rng.below(static_cast<std::uint32_t>(elites.size()))];
     start.device_of_op = elite.device_of_op;
     start.priority = ranks_from_order(elite.order);
+  }
+  // A policy with clusters of its own moves those every other time: no annealer of single ops finds the same.
+  if (const auto blocks = policy_.blocks(); !blocks.empty() && rng.below(2) == 0) {
+    improve_by_blocks(task, start, blocks, std::min(slot.next_chunk, kBlockMoves), rng);
+    slot.search_credit -= static_cast<double>(std::min(slot.next_chunk, kBlockMoves));
+    slot.next_chunk = 0;
+    return;
   }
   Budget budget = options_.updates > 0 ? Budget::unlimited() : Budget::for_time(options_.time - seconds());
   budget = budget.at_most(slot.next_chunk).with_interrupt(options_.interrupted);

@@ -169,6 +169,8 @@ class Lowering {
       for (Part& part : parts_[op]) {
         const Bytes bytes = static_cast<Bytes>(part.region.volume()) * size_of(node.dtype);
         const TensorId tensor = builder_.add_tensor(op, bytes, transfer_time(node, bytes));
+        const Shape shape = part.region.shape();
+        builder_.set_shape(tensor, {shape.begin(), shape.end()});
         for (const OpId consumer : part.consumers) builder_.add_consumer(tensor, consumer);
         regions.push_back(std::move(part.region));
       }

@@ -96,6 +96,8 @@ class GraphOfReading {
       for (const ValueId id : reading_.ops[i].outputs) {
         if (id == kNone) continue;
         const TensorId tensor = builder_.add_tensor(op_of_[i], bytes_of(reading_.values[id].type));
+        if (const auto dims = dims_of(reading_.values[id].type))
+          builder_.set_shape(tensor, {dims->begin(), dims->end()});
         for (const OpId reader : readers[id]) builder_.add_consumer(tensor, reader);
       }
     }

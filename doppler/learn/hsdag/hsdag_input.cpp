@@ -1,0 +1,64 @@
+#include "doppler/learn/hsdag/hsdag_input.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace doppler {
+namespace {
+
+constexpr std::size_t kDegrees = kHsdagFeatures[1].columns / 2;
+constexpr std::size_t kExtents = 4;
+
+void write_output_shape(const Graph& graph, OpId op, float* to) {
+  double bytes = 0;
+  for (const TensorId tensor : graph.outputs(op)) bytes += static_cast<double>(graph.bytes(tensor));
+  to[kExtents] = static_cast<float>(std::log1p(bytes));
+  if (graph.outputs(op).size() == 0) return;
+  const auto shape = graph.shape(graph.outputs(op).first);
+  for (std::size_t i = 0; i < std::min(kExtents, shape.size()); ++i)
+    to[kExtents - 1 - i] = static_cast<float>(std::log1p(static_cast<double>(shape[shape.size() - 1 - i])));
+}
+
+}  // namespace
+
+HsdagInput::HsdagInput(const Problem& problem, Colocation rule) : base_(problem) {
+  units_.graph = base_.graph();
+  units_.speeds = relative_speeds(base_.seconds(), device_count());
+  write_features();
+  const Grouping grouping = colocated(units_.graph, rule);
+  group_of_unit_ = grouping.group_of_node;
+  groups_.graph = contracted(units_.graph, group_of_unit_, grouping.group_count);
+  groups_.features = group_means(units_.features, kHsdagColumns, group_of_unit_, grouping.group_count);
+  groups_.speeds = relative_speeds(group_seconds(base_.seconds(), device_count(), group_of_unit_, grouping.group_count),
+                                   device_count());
+}
+
+void HsdagInput::write_features() {
+  const Graph& graph = problem().graph();
+  const std::uint32_t count = base_.count();
+  const std::vector<float> fractal = fractal_dimensions(units_.graph);
+  std::vector<std::uint32_t> producers(count), consumers(count);
+  for (const auto& [from, to] : units_.graph.edges) ++consumers[from], ++producers[to];
+  units_.features.assign(count * kHsdagColumns, 0);
+  for (std::uint32_t unit = 0; unit < count; ++unit) {
+    const OpId op = first_op()[unit];
+    float* row = units_.features.data() + unit * kHsdagColumns;
+    row[kind_column(graph.kind(op))] = 1;
+    row += kKindColumns;
+    row[std::min<std::size_t>(producers[unit], kDegrees - 1)] = 1;
+    row[kDegrees + std::min<std::size_t>(consumers[unit], kDegrees - 1)] = 1;
+    row += 2 * kDegrees;
+    *row++ = fractal[unit];
+    write_position(unit, row);
+    row += 2 * kWaves;
+    write_output_shape(graph, op, row);
+    row += kExtents + 1;
+    *row = static_cast<float>(unit);
+  }
+  const std::size_t shape = kKindColumns + 2 * kDegrees + 1 + 2 * kWaves;
+  standardise(units_.features, kHsdagColumns, kKindColumns + 2 * kDegrees);
+  for (std::size_t column = shape; column < kHsdagColumns; ++column)
+    standardise(units_.features, kHsdagColumns, column);
+}
+
+}  // namespace doppler

@@ -1,0 +1,283 @@
+#include "doppler/learn/hsdag/hsdag_policy.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include <fmt/ranges.h>
+
+#include "doppler/base/error.h"
+#include "doppler/learn/nn/dense.h"
+
+namespace doppler {
+namespace {
+
+// A pass keeps about sixty numbers per node, step and unit of width.
+constexpr std::uint64_t kMostHsdagCells = std::uint64_t{1} << 21;
+
+constexpr std::string_view kHsdagParts[] = {"plc"};
+// A hash of the parameters, never 0: noise that follows from it is the same in a training that was resumed.
+std::uint64_t hash_of(std::span<const float> numbers) {
+  std::uint64_t value = 0x9e3779b97f4a7c15;
+  for (const float number : numbers) value = (value ^ std::bit_cast<std::uint32_t>(number)) * 0x100000001b3;
+  return value | 1;
+}
+
+}  // namespace
+
+// What was decided on each level that decides, coarse to fine, and how probable each device was.
+struct HsdagPolicy::ChoiceTrace final : Episode::Trace {
+  struct Level {
+    std::size_t index = 0;
+    std::vector<DeviceId> device;
+    std::vector<float> probability;  // By node, then device.
+  };
+  std::shared_ptr<const HsdagInput> input;
+  const Parse* parse = nullptr;
+  std::vector<Level> levels;
+};
+
+HsdagPolicy::HsdagPolicy(const HsdagShape& shape, Rng rng) : network_(shape, rng), blindness_(kHsdagFeatures) {}
+
+std::string_view HsdagPolicy::name() const {
+  return network_.shape().variant == HsdagVariant::fine ? "hsdag+" : "hsdag";
+}
+
+std::string HsdagPolicy::architecture() const {
+  const HsdagShape& shape = network_.shape();
+  if (shape.variant == HsdagVariant::fine) return fmt::format("hsdag+ width {}", shape.width);
+  return fmt::format("{} width {} steps {}", shape.variant == HsdagVariant::flat ? "hsdag" : "hsdag-published",
+                     shape.width, shape.steps);
+}
+
+std::vector<std::string> hsdag_features() {
+  const Blindness features(kHsdagFeatures);
+  return {features.names().begin(), features.names().end()};
+}
+
+std::unique_ptr<Policy> make_hsdag_policy(const std::string& description, Rng rng) {
+  HsdagShape shape{.steps = 1};
+  if (std::sscanf(description.c_str(), "hsdag+ width %zu", &shape.width) == 1) {
+    shape.variant = HsdagVariant::fine;
+  } else if (std::sscanf(description.c_str(), "hsdag-published width %zu steps %zu", &shape.width, &shape.steps) == 2) {
+    shape.variant = HsdagVariant::published;
+  } else if (std::sscanf(description.c_str(), "hsdag width %zu steps %zu", &shape.width, &shape.steps) != 2) {
+    return nullptr;
+  }
+  const bool fits = shape.width > 0 && shape.width <= 256 && shape.width % kBlock == 0;
+  if (!fits || shape.steps == 0 || shape.steps > 64) return nullptr;
+  return std::make_unique<HsdagPolicy>(shape, rng);
+}
+
+void HsdagPolicy::check_trainable(const std::string& where, const Problem& problem) const {
+  const std::uint64_t cells = std::uint64_t{problem.op_count()} * network_.shape().width * network_.shape().steps;
+  if (cells > kMostHsdagCells)
+    throw InputError(fmt::format("{}: {} ops; required at most {} for {}, which keeps every op in memory", where,
+                                 problem.op_count(), kMostHsdagCells / network_.shape().width / network_.shape().steps,
+                                 architecture()));
+  if (problem.device_count() > HsdagNetwork<float>::kMostDevices)
+    throw InputError(fmt::format("{}: {} devices; required at most {} for {}", where, problem.device_count(),
+                                 HsdagNetwork<float>::kMostDevices, name()));
+}
+
+std::shared_ptr<const EncodedProblem> HsdagPolicy::encode(const Problem& problem) const {
+  check_trainable(problem.graph().title(), problem);
+  return std::make_shared<HsdagInput>(
+      problem, network_.shape().variant == HsdagVariant::published ? Colocation::published : Colocation::chain);
+}
+
+void HsdagPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
+  input_ = std::dynamic_pointer_cast<const HsdagInput>(std::move(problem));
+  DOPPLER_CHECK(input_ != nullptr, "a problem that another policy has encoded");
+  tape_.clear();
+  network_.clear();
+  walk_.clear();
+  features_.clear();
+  acted_ = 0;
+  noise_ = network_.shape().variant == HsdagVariant::published ? 0 : hash_of(parameters());
+  take_step();
+}
+
+// Parses the problem once more, from the features that the last step left.
+void HsdagPolicy::take_step() {
+  std::vector<float>& features = features_.emplace_back();
+  if (walk_.empty()) {
+    features = network_.first_level(*input_).features;
+  } else {
+    features = features_[features_.size() - 2];
+    const Parse& last = *walk_.back().parse;
+    const auto output = tape_.value(last.output);
+    for (std::uint32_t node = 0; node < last.levels.front().node_count; ++node) {
+      std::uint32_t cluster = node;
+      for (std::size_t i = 0; i + 1 < last.levels.size(); ++i) cluster = last.levels[i].parent[cluster];
+      for (std::size_t i = 0; i < kHsdagColumns; ++i)
+        features[node * kHsdagColumns + i] += output[cluster * kHsdagColumns + i];
+    }
+  }
+  const Parse& parse = network_.parse(tape_, *input_, features, noise_ == 0 ? 0 : mix(noise_, walk_.size()) | 1);
+  walk_.push_back({&parse, masks_of(parse)});
+}
+
+// A node may go where one of its members may: what a member may not is settled at the end.
+std::vector<std::vector<char>> HsdagPolicy::masks_of(const Parse& parse) const {
+  const DeviceId devices = input_->device_count();
+  std::vector<std::vector<char>> masks(parse.levels.size());
+  for (std::size_t i = 0; i < masks.size(); ++i) masks[i].resize(std::size_t{parse.levels[i].node_count} * devices);
+  for (std::uint32_t unit = 0; unit < input_->first_op().size(); ++unit) {
+    std::uint32_t node = network_.shape().variant == HsdagVariant::fine ? unit : input_->group_of_unit()[unit];
+    for (std::size_t i = 0; i < masks.size(); ++i) {
+      for (DeviceId device = 0; device < devices; ++device)
+        masks[i][std::size_t{node} * devices + device] |= input_->allowed(unit)[device];
+      if (i + 1 < masks.size()) node = parse.levels[i].parent[node];
+    }
+  }
+  return masks;
+}
+
+HsdagPolicy::ChoiceTrace& HsdagPolicy::trace_of(Episode& episode) {
+  if (dynamic_cast<ChoiceTrace*>(episode.trace.get()) == nullptr) episode.trace = std::make_unique<ChoiceTrace>();
+  auto& trace = static_cast<ChoiceTrace&>(*episode.trace);
+  trace.input = input_;
+  return trace;
+}
+
+// Makes every decision of a step, coarse to fine, by decide(level, node, logits, mask, probability), and puts ops where
+// their units are then.
+template <typename Decide>
+void HsdagPolicy::decide(Episode& episode, const Step& step, Decide decide) {
+  ChoiceTrace& trace = trace_of(episode);
+  trace.parse = step.parse;
+  const Parse& parse = *step.parse;
+  const DeviceId devices = input_->device_count();
+  episode.log_probability = episode.entropy = 0;
+  trace.levels.clear();
+  std::vector<DeviceId> above, here;
+  std::vector<float> logits(devices);
+  std::size_t decisions = 0;
+  for (std::size_t i = parse.levels.size(); i-- > 0;) {
+    const auto& level = parse.levels[i];
+    here.resize(level.node_count);
+    if (!level.decides) {
+      for (std::uint32_t node = 0; node < level.node_count; ++node) here[node] = above[level.parent[node]];
+      std::swap(above, here);
+      continue;
+    }
+    auto& made = trace.levels.emplace_back();
+    made.index = i;
+    made.probability.resize(std::size_t{level.node_count} * devices);
+    const auto values = tape_.value(level.logits);
+    const float attraction = level.parent.empty() ? 0 : network_.parameters().values(network_.attraction())[0];
+    for (std::uint32_t node = 0; node < level.node_count; ++node) {
+      const std::size_t row = std::size_t{node} * devices;
+      std::copy_n(values.data() + row, devices, logits.data());
+      if (!level.parent.empty()) logits[above[level.parent[node]]] += attraction;
+      const DeviceChoice choice = decide(i, node, logits, std::span(step.masks[i]).subspan(row, devices),
+                                         std::span(made.probability).subspan(row, devices));
+      here[node] = choice.device;
+      episode.log_probability += choice.log_probability;
+      episode.entropy += choice.entropy;
+      ++decisions;
+    }
+    made.device = here;
+    std::swap(above, here);
+  }
+  episode.entropy /= static_cast<double>(std::max<std::size_t>(decisions, 1));
+  if (network_.shape().variant != HsdagVariant::fine) {  // `above` is by group now
+    here.resize(input_->first_op().size());
+    for (std::uint32_t unit = 0; unit < here.size(); ++unit) here[unit] = above[input_->group_of_unit()[unit]];
+    std::swap(above, here);
+  }
+  settle(input_->base(), above, episode);
+}
+
+void HsdagPolicy::act(Episode& episode, Deciding deciding, Rng& rng) {
+  DOPPLER_CHECK(input_ != nullptr, "an episode before begin()");
+  const std::size_t step = acted_++ % network_.shape().steps;
+  if (step == walk_.size()) take_step();
+  decide(episode, walk_[step],
+         [&](std::size_t, std::uint32_t, std::span<const float> logits, std::span<const char> mask,
+             std::span<float> probability) { return choose(logits, mask, deciding, rng, probability); });
+}
+
+// A node's device is that of most of its members, by their time.
+void HsdagPolicy::follow(Episode& episode, std::span<const OpId>, std::span<const DeviceId> device_of_op) {
+  DOPPLER_CHECK(input_ != nullptr, "an episode before begin()");
+  const Parse& parse = *walk_.front().parse;
+  const DeviceId devices = input_->device_count();
+  std::vector<std::vector<float>> share(parse.levels.size());
+  for (std::size_t i = 0; i < share.size(); ++i) share[i].resize(std::size_t{parse.levels[i].node_count} * devices);
+  for (std::uint32_t unit = 0; unit < input_->first_op().size(); ++unit) {
+    const DeviceId device = device_of_op[input_->first_op()[unit]];
+    const float seconds = input_->seconds()[std::size_t{unit} * devices + device];
+    std::uint32_t node = network_.shape().variant == HsdagVariant::fine ? unit : input_->group_of_unit()[unit];
+    for (std::size_t i = 0; i < share.size(); ++i) {
+      share[i][std::size_t{node} * devices + device] += seconds + std::numeric_limits<float>::min();
+      if (i + 1 < share.size()) node = parse.levels[i].parent[node];
+    }
+  }
+  decide(episode, walk_.front(),
+         [&](std::size_t level, std::uint32_t node, std::span<const float> logits, std::span<const char> mask,
+             std::span<float> probability) {
+           const auto row = std::span(share[level]).subspan(std::size_t{node} * devices, devices);
+           DeviceId most = devices;  // The placement may ask for what is not allowed.
+           for (DeviceId device = 0; device < devices; ++device)
+             if (mask[device] && (most == devices || row[device] > row[most])) most = device;
+           return doppler::follow(logits, mask, most, probability);
+         });
+}
+
+void HsdagPolicy::imitate(Episode&, TeacherRule, Rng&) { throw InternalError("hsdag imitates placements, not rules"); }
+
+void HsdagPolicy::backward(Episode& episode, const EpisodeLoss& loss) {
+  auto* trace = dynamic_cast<ChoiceTrace*>(episode.trace.get());
+  DOPPLER_CHECK(trace != nullptr && trace->input == input_, "backward of an episode on another problem");
+  const DeviceId devices = input_->device_count();
+  std::vector<float> row(devices);
+  for (std::size_t i = 0; i < trace->levels.size(); ++i) {
+    const auto& made = trace->levels[i];
+    const auto& level = trace->parse->levels[made.index];
+    const auto gradient = tape_.gradient(level.logits);
+    for (std::uint32_t node = 0; node < level.node_count; ++node) {
+      const std::size_t begin = std::size_t{node} * devices;
+      std::fill(row.begin(), row.end(), 0.0F);
+      add_gradient(std::span(made.probability).subspan(begin, devices), made.device[node], loss, row);
+      for (DeviceId device = 0; device < devices; ++device) gradient[begin + device] += row[device];
+      if (!level.parent.empty())
+        network_.parameters().gradients(network_.attraction())[0] +=
+            row[trace->levels[i - 1].device[level.parent[node]]];
+    }
+  }
+}
+
+void HsdagPolicy::finish() {
+  tape_.backward();
+  blindness_.apply(gradients(), network_.input_weights());
+}
+
+// The nodes of every level above the units, with what is in them.
+std::vector<std::vector<OpId>> HsdagPolicy::blocks() const {
+  std::vector<std::vector<OpId>> result;
+  if (walk_.empty() || network_.shape().variant != HsdagVariant::fine) return result;
+  const Parse& parse = *walk_.front().parse;
+  std::vector<std::uint32_t> node_of_unit(input_->first_op().size());
+  std::iota(node_of_unit.begin(), node_of_unit.end(), 0);
+  for (std::size_t i = 0; i + 1 < parse.levels.size(); ++i) {
+    const std::size_t begin = result.size();
+    result.resize(begin + parse.levels[i + 1].node_count);
+    for (std::uint32_t unit = 0; unit < node_of_unit.size(); ++unit) {
+      node_of_unit[unit] = parse.levels[i].parent[node_of_unit[unit]];
+      result[begin + node_of_unit[unit]].push_back(input_->first_op()[unit]);
+    }
+  }
+  return result;
+}
+
+std::span<const std::string_view> HsdagPolicy::parts() const { return kHsdagParts; }
+std::span<const std::string_view> HsdagPolicy::optional_parts() const { return blindness_.names(); }
+
+void HsdagPolicy::leave_out(std::string_view part) {
+  blindness_.add(part, *this);
+  blindness_.apply(parameters(), network_.input_weights());
+}
+
+}  // namespace doppler
