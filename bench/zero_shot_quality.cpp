@@ -134,7 +134,7 @@ Seconds annealed(const Problem& problem, MethodOptions options, double seconds) 
   return objective.value(anneal(problem, objective, options).placement);
 }
 
-void report_annealing(const std::vector<Instance>& instances, const LearnedPolicy& policy) {
+void report_annealing(const std::vector<Instance>& instances, const std::shared_ptr<const LearnedPolicy>& policy) {
   fmt::print("annealing above {} ops, median of 3 seeds\n  {:36} {:>5} {:>13} {:>10} {:>11} {:>7}\n", kLarge, "graph",
              "ops", "doppler + 1 s", "1 s alone", "10 s alone", "ratio");
   double sum = 0, count = 0;
@@ -145,7 +145,7 @@ void report_annealing(const std::vector<Instance>& instances, const LearnedPolic
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       MethodOptions options = options_with(Budget::unlimited());
       options.seed = seed;
-      options.policy = &policy;
+      options.policy = policy;
       ExactObjective objective(problem);
       const Placement start = learned(problem, objective, options).placement;
       options.budget = Budget::for_time(1);
@@ -169,11 +169,13 @@ void report_annealing(const std::vector<Instance>& instances, const LearnedPolic
 int main(int argc, char** argv) {
   using namespace doppler;
   const std::string where = argc > 1 ? argv[1] : "the shipped policy";
-  const TrainedPolicy policy(where, argc > 1 ? parse_policy(where, read_file(where)) : shipped_policy(), {});
+  const auto shared = std::make_shared<TrainedPolicy>(
+      where, argc > 1 ? parse_policy(where, read_file(where)) : shipped_policy(), TrainedPolicyOptions{});
+  const TrainedPolicy& policy = *shared;
   const std::vector<Instance> six = published(), large = generated();
   report("published graphs (best known: fifo, long runs)", six, policy);
   report("instances", others(), policy);
   report("generated, held out: costs more spread than trained on", large, policy);
-  report_annealing(six, policy);
-  report_annealing(large, policy);
+  report_annealing(six, shared);
+  report_annealing(large, shared);
 }

@@ -55,15 +55,15 @@ doppler::Proposal best_of_many(const doppler::Problem& problem, doppler::Objecti
 int main(int argc, char** argv) try {
   const doppler::Problem problem =
       doppler::load_problem(argc > 1 ? argv[1] : "examples/blocks.json", doppler::load_machine("p100x4")).problem;
-  FrugalObjective frugal(problem);
+  const auto frugal = std::make_shared<FrugalObjective>(problem);
   const doppler::Method mine{"best_of_many", "the best of 200 random placements", doppler::Method::Family::search,
                              false, best_of_many};
-  const doppler::PlaceResult own = doppler::place(problem, mine, {.objective = &frugal});
+  const doppler::PlaceResult own = doppler::place(problem, mine, {.objective = frugal});
   const doppler::PlaceResult annealed =
-      doppler::place(problem, {.method = "anneal", .evaluations = 20'000, .objective = &frugal});
-  std::cout << "best of 200 random placements: " << frugal.value(own.placement) << "\n"
-            << "annealing by the same objective: " << frugal.value(annealed.placement) << "\n";
-  return frugal.value(annealed.placement) <= frugal.value(own.placement) ? 0 : 1;
+      doppler::place(problem, {.method = "anneal", .evaluations = 20'000, .objective = frugal});
+  std::cout << "best of 200 random placements: " << frugal->value(own.placement) << "\n"
+            << "annealing by the same objective: " << frugal->value(annealed.placement) << "\n";
+  return frugal->value(annealed.placement) <= frugal->value(own.placement) ? 0 : 1;
 } catch (const doppler::InputError& error) {
   std::cerr << error.what() << "\n";
   return 2;

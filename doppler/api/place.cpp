@@ -1,6 +1,7 @@
 #include "doppler/place.h"
 
 #include "doppler/api/judge.h"
+#include "doppler/api/method_options.h"
 #include "doppler/api/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/report/export.h"
@@ -11,27 +12,11 @@ namespace {
 // Shares of the time, at most, for what is not the search.
 constexpr double kBoundShare = 0.2, kSingleDeviceShare = 0.15;
 
-Budget budget_of(const PlaceOptions& options) {
-  const Budget budget =
-      options.evaluations ? Budget::for_evaluations(*options.evaluations) : Budget::for_time(options.time);
-  return budget.with_interrupt(options.interrupted);
-}
-
-MethodOptions method_options(const PlaceOptions& options, const Budget& budget, const LearnedPolicy* policy) {
-  MethodOptions result;
-  result.budget = budget;
-  result.seed = options.seed;
-  result.threads = options.threads;
-  result.published = options.published;
-  result.policy = policy;
-  result.on_progress = options.on_progress;
-  return result;
-}
-
 // The policy that the options ask for. Throws InputError if the method makes nothing of it, or if it cannot be read.
 std::unique_ptr<LearnedPolicy> load(const Method& method, const PlaceOptions& options) {
   if (options.train > 0 && method.family != Method::Family::learned)
-    throw InputError(fmt::format("--train: found --method {}; required --method {}", method.name, learned_methods()));
+    throw InputError(fmt::format("train: found method '{}', which does not learn; required one of {}", method.name,
+                                 learned_methods()));
   return load_policy(method, options.policy,
                      {.samples = options.samples, .alone = options.alone, .train = options.train}, options.seed);
 }
@@ -77,8 +62,8 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options) {
 void check(const PlaceOptions& options) { load(method_by_name(options.method), options); }
 
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options) {
-  const std::unique_ptr<LearnedPolicy> policy = load(method, options);
-  if (options.objective != nullptr && options.objective->problem().shared_graph() != problem.shared_graph())
+  std::shared_ptr<const LearnedPolicy> policy = load(method, options);
+  if (options.objective && options.objective->problem().shared_graph() != problem.shared_graph())
     throw InputError("objective: found one of another graph; required one of the problem that is placed");
 
   // Phase 1: a time that no placement can beat, by which the gap is measured, and what one device alone would take. A
@@ -89,8 +74,8 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   const std::optional<Seconds> single_device = best_single_device(exact, budget.share(kSingleDeviceShare));
 
   // Phase 2: the method looks for a placement that its objective likes, and it is simulated.
-  Objective& objective = options.objective != nullptr ? *options.objective : exact;
-  const Result found = place(objective, method, method_options(options, budget, policy.get()), bound);
+  Objective& objective = options.objective ? *options.objective : exact;
+  const Result found = place(objective, method, method_options(options, budget, std::move(policy)), bound);
   const std::string graph = options.graph.empty() ? problem.graph().title() : options.graph;
   if (found.timeline.overflow) throw InfeasibleError(describe(graph, problem, *found.timeline.overflow));
 

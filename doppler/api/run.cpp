@@ -38,9 +38,9 @@ std::map<std::string, Array> read_inputs(const program::Program& program,
 std::shared_ptr<Executor> make_emulated(const Problem& problem, const ExecutorOptions& options) {
   if (!options.inputs.empty())
     throw InputError("--input: required --devices cpu or cuda, emulated devices compute nothing");
-  auto executor = std::make_shared<EmulatedExecutor>(problem, EmulatedOptions{.time_scale = options.time_scale,
-                                                                              .stall_after = options.stall_after,
-                                                                              .interrupted = options.interrupted});
+  auto executor = std::make_shared<EmulatedExecutor>(
+      problem,
+      EmulatedOptions{.time_scale = options.time_scale, .stall_after = options.stall_after, .stop = options.stop});
   for (const auto& [device, factor] : options.slowdown) {
     if (device >= problem.device_count() || !(factor > 0))
       throw InputError(
@@ -65,7 +65,7 @@ std::shared_ptr<Executor> make_threads(const Problem& problem, const ExecutorOpt
   threads.inputs = read_inputs(*problem.program()->program, options.inputs);
   threads.seed = options.seed;
   threads.deterministic = options.deterministic;
-  threads.interrupted = options.interrupted;
+  threads.stop = options.stop;
   return std::make_shared<ThreadsExecutor>(problem, std::move(threads));
 }
 

@@ -27,10 +27,10 @@ TrainingResult train(const std::vector<NamedProblem>& problems, const std::strin
   training.rate = 1e-3;  // gentle, as for any policy that has learned before
   training.last_rate = 1e-4;
   training.seed = options.seed;
-  training.interrupted = options.interrupted;
+  training.stop = options.stop;
   Trainer trainer(*policy, training);
   for (const NamedProblem& named : problems) trainer.add(make_task(named.name, named.problem, true));
-  while (!trainer.finished() && !(options.interrupted != nullptr && options.interrupted->load())) trainer.step();
+  while (!trainer.finished() && !options.stop.stop_requested()) trainer.step();
 
   PolicyFile file = file_of(*policy);
   file.made_by = fmt::format("doppler {} API, seed {}, {} episodes on {} tasks", version(), options.seed,

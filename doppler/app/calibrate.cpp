@@ -60,10 +60,7 @@ CalibrationResult result_of(const Calibration& calibration, const Machine& base,
     result.bytes_per_second = link.bytes_per_second;
     if (emulated) result.link_excess = link.latency - base.link(0, 1).latency;
   }
-  if (!emulated)
-    for (const Calibration::Kind& kind : calibration.kinds())
-      result.kinds.push_back({kind.kind, kind.dtype, kind.shapes, kind.samples, kind.flops_per_second,
-                              kind.bytes_per_second, kind.spread, kind.interference});
+  if (!emulated) result.kinds = calibration.kinds();
   return result;
 }
 

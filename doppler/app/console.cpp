@@ -1,5 +1,6 @@
 #include "doppler/app/console.h"
 
+#include <atomic>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,8 +16,10 @@
 namespace doppler {
 namespace {
 
-// The mutable statics of the program: signals have no other way to be heard.
-std::atomic<bool> interrupted = false, keeping = false;
+// The mutable statics of the program: signals have no other way to be heard. The source is never destroyed, because the
+// thread that waits for signals outlives main().
+std::stop_source& stop_source = *new std::stop_source;
+std::atomic<bool> keeping = false;
 
 constexpr std::size_t kLongestLine = 4000, kLongestProgress = 200;
 
@@ -44,7 +47,7 @@ void* wait_for_interruptions(void*) {
   const sigset_t set = interruptions();
   for (int number = 0;;) {
     if (::sigwait(&set, &number) != 0) continue;
-    if (interrupted.exchange(true)) end_by(number, set);
+    if (!stop_source.request_stop()) end_by(number, set);  // It is the second.
     if (keeping.load()) continue;
     complain(kNothingToKeep);
     ::_exit(kInterrupted);
@@ -60,7 +63,8 @@ void settle_standard_streams() {
   for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_IGN);
 }
 
-const std::atomic<bool>* interrupt_flag() { return &interrupted; }
+std::stop_token interruption() { return stop_source.get_token(); }
+bool interrupted() { return stop_source.stop_requested(); }
 void keep_when_interrupted() { keeping.store(true); }
 
 void watch_for_interrupt() {
@@ -101,6 +105,7 @@ void ProgressLine::start(std::string_view method) {
 }
 
 void ProgressLine::show(const Progress& progress) {
+  if (progress.evaluations == 0) return start(progress.method);
   show_text(progress.method,
             fmt::format("best {} after {} evaluations", format_time(progress.best, unitless_), progress.evaluations));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <stop_token>
 #include <string>
 
 #include "doppler/method.h"
@@ -25,12 +25,14 @@ inline constexpr const char* kNothingToKeep = "interrupted; there is nothing to 
 void settle_standard_streams();
 
 // From here on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) are interruptions. As long as there is
-// nothing to keep, the first ends the process with kInterrupted; after keep_when_interrupted() it sets the flag, and
-// whoever works stops soon and keeps what he has. The second ends the process by that signal. To be called before any
+// nothing to keep, the first ends the process with kInterrupted; after keep_when_interrupted() it asks to stop, and
+// whoever works does so soon and keeps what he has. The second ends the process by that signal. To be called before any
 // thread is started.
 void watch_for_interrupt();
 void keep_when_interrupted();
-const std::atomic<bool>* interrupt_flag();
+// What asks whoever works to stop, and whether it has.
+std::stop_token interruption();
+bool interrupted();
 
 // One line on standard error, "doppler: …". A standard error that cannot be written is no reason to give up.
 void complain(const std::string& text) noexcept;

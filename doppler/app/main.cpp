@@ -79,7 +79,6 @@ int fail(ExitCode code, const std::string& text) {
 
 int main_with_errors_as_codes(int argc, char** argv) {
   constexpr Bytes kThread = 8 << 20;  // what the stack of a thread takes, usually
-  const auto interrupted = [] { return interrupt_flag()->load(); };
   try {
     settle_standard_streams();
     watch_for_interrupt();

@@ -23,29 +23,14 @@ struct PlaceFlags : Options {
   std::string export_format;  // empty: the placement file
 };
 
-PlaceOptions place_options(const PlaceFlags& options) {
-  PlaceOptions result;
-  result.method = options.method;
-  result.evaluations = options.evaluations;
-  result.time = parse_duration(options.time, "--time");
-  result.seed = options.seed;
-  result.threads = options.threads;
-  result.published = options.published;
-  result.policy = options.policy.checkpoint;
-  if (!options.policy.train.empty()) result.train = parse_duration(options.policy.train, "--train");
-  result.samples = options.policy.samples;
-  result.alone = options.policy.alone;
-  result.interrupted = interrupt_flag();
-  return result;
-}
-
 void run_place(const PlaceFlags& options) {
   if (options.output == "-" && options.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
   check_outputs({options.graph, options.machine, options.policy.checkpoint},
                 {{"-o", options.output}, {"--json", options.json}});
-  PlaceOptions placing = place_options(options);  // a bad flag is better found before a large graph is read
-  check(placing);
+  PlaceOptions placing = place_options(options, options.policy);
+  placing.method = options.method;
+  check(placing);  // a bad flag is better found before a large graph is read
   std::optional<ExportFormat> format;
   if (!options.export_format.empty()) {
     format = parse_export_format(options.export_format);
@@ -56,12 +41,9 @@ void run_place(const PlaceFlags& options) {
 
   keep_when_interrupted();
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
-  progress.start(placing.method);
   placing.graph = loaded.file.path;
   placing.on_progress = [&](const Progress& state) { progress.show(state); };
-  PlaceResult result = place(loaded.problem, placing);
-  result.run.outcome.made.budget =
-      options.policy.train.empty() ? describe_budget(options) : options.policy.train + " of training";
+  const PlaceResult result = place(loaded.problem, placing);
 
   if (options.output == "-") write_json_if_asked(options, to_json(result));  // Files first: standard output may fail.
   if (!options.output.empty())

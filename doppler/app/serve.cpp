@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "doppler/api/policies.h"
 #include "doppler/app/console.h"
 #include "doppler/app/flags/policies.h"
 #include "doppler/base/error.h"
@@ -68,8 +69,8 @@ class ServiceLog {
 };
 
 // Serves the graph, and writes the log and the progress meanwhile.
-Service serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment, ServiceOptions service,
-                     const std::string& log_path, bool quiet) {
+ServiceResult serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment,
+                           ServiceOptions service, const std::string& log_path, bool quiet) {
   ServiceLog log(log_path);
   ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
   Seconds last = 0;
@@ -85,31 +86,9 @@ Service serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment
     progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", shown, service.runs,
                                             show_time(loaded, last), deployment.changes()));
   };
-  const Service result = run_service(executor, deployment, service);
-  if (result.times.empty()) throw RunCancelled("run: interrupted before the first run had ended");
-  return result;
-}
-
-ServiceResult result_of(const LoadedProblem& loaded, const Deployment& deployment, const Service& service) {
-  ServiceResult result;
+  ServiceResult result = run_service(executor, deployment, service);
   result.graph = loaded.file.path;
-  result.title = loaded.problem.graph().title();
-  result.machine = loaded.problem.machine().name();
-  result.unitless = loaded.problem.graph().unitless();
-  result.runs = deployment.runs();
-  result.explored = deployment.explored();
-  result.changes = deployment.changes();
-  result.times = service.times;
-  for (std::size_t run = 0; run < service.challenger.size(); ++run)
-    if (service.challenger[run]) result.challengers.push_back(run);
-  result.at_first = service.at_first();
-  result.at_the_end = service.at_the_end();
-  for (const Drift& drift : service.drifts)
-    if (drift.run < service.times.size())
-      result.drifts.push_back({drift.device, loaded.problem.machine().device(drift.device).name, drift.factor,
-                               drift.run, service.before(drift), service.right_after(drift)});
-  for (const DeploymentEvent& event : deployment.events())
-    result.events.push_back({event.run, std::string(to_string(event.kind)), event.text});
+  if (result.times.empty()) throw RunCancelled("run: interrupted before the first run had ended");
   return result;
 }
 
@@ -160,17 +139,17 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   deploying.explore_share = serving.explore;
   deploying.max_slowdown = serving.max_slowdown;
   deploying.search_time = parse_duration(serving.search_time, "--search-time");
-  deploying.policy = load_policy({serving.checkpoint, "", 16});
+  deploying.policy = load_policy(serving.checkpoint, {.samples = 16});
   deploying.seed = options.seed;
-  deploying.interrupted = interrupt_flag();
+  deploying.stop = interruption();
   Deployment deployment(loaded.problem, start, deploying);
   service.runs = serving.runs;
-  service.interrupted = interrupt_flag();
+  service.stop = interruption();
   for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
   keep_when_interrupted();
-  const Service served = serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
+  const ServiceResult result =
+      serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options, deploying.policy->name());
-  const ServiceResult result = result_of(loaded, deployment, served);
   if (!serving.plot.empty()) write_file_atomically(serving.plot, plot_to_svg(service_plot(result)));
   present(options, result);
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "doppler/api/policies.h"
 #include "doppler/app/console.h"
 #include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
@@ -90,7 +91,7 @@ TrainingOptions training_from(const TrainOptions& options, const Policy& policy)
   else if (!policy.knows(TeacherRule::critical_path))
     training.teacher = Teacher::best;
   training.seed = options.seed;
-  training.interrupted = interrupt_flag();
+  training.stop = interruption();
   for (const double number : {training.rate, training.last_rate, training.entropy, training.learner.self_imitation})
     if (!(number >= 0 && number <= 1))
       throw InputError(
@@ -175,7 +176,7 @@ class TrainingSession {
   void run() {
     TrainingProgress progress(options_);
     Seconds saved = trainer_.seconds();
-    while (!trainer_.finished() && !interrupt_flag()->load()) {
+    while (!trainer_.finished() && !interrupted()) {
       TrainingReport report;
       try {
         report = trainer_.step();
@@ -277,7 +278,7 @@ class TrainingSession {
     run_->log_held_out(trainer_.updates() - 1, score);
     if (score >= best_held_out_) return;
     best_held_out_ = score;
-    run_->save_policy(trainer_, fmt::format("{}, validation score {:.4f}", made_by(), score));
+    run_->save_policy(trainer_, fmt::format("{}, held-out score {:.4f}", made_by(), score));
   }
   void save() {
     run_->save_checkpoint(trainer_, best_held_out_);
@@ -331,7 +332,7 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
   result.episodes = trainer.episodes();
   result.seconds = trainer.seconds();
   result.seed = options.seed;
-  if (std::isfinite(session.best_held_out())) result.validation = session.best_held_out();
+  if (std::isfinite(session.best_held_out())) result.held_out = session.best_held_out();
   if (trainer.system() != nullptr)
     result.system = system_result(*trainer.system(), trainer.task(0).problem().graph().unitless());
   for (std::size_t i = 0; i < options.graphs.size(); ++i) {
@@ -356,7 +357,7 @@ void run_train(const TrainOptions& options) {
   keep_when_interrupted();
   session.run();
   present(options, result_of(session, options));
-  if (interrupt_flag()->load() && !options.quiet)
+  if (interrupted() && !options.quiet)
     complain(fmt::format("note: go on with --resume, or use {} as it is", options.out));
 }
 
@@ -380,9 +381,9 @@ void add_train(CLI::App& command) {
       ->capture_default_str();
   verb->add_option("--teacher", options->teacher, "Of the imitation stage: critical_path, heft or best")
       ->default_str("critical_path, or best where the policy cannot imitate rules");
-  verb->add_option("--validate", options->held_out, "Graphs that choose the policy to keep; not trained on")
+  verb->add_option("--held-out", options->held_out, "Graphs that choose the policy to keep; not trained on")
       ->type_name("GRAPH");
-  verb->add_option("--validate-every", options->held_out_every, "Updates between validations")
+  verb->add_option("--held-out-every", options->held_out_every, "Updates between scores on them")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();
   verb->add_option("--generated", options->generated, "Also train on generated graphs and machines, so many at a time")

@@ -69,7 +69,7 @@ double TrainingRun::resume(Trainer& trainer) {
   write_file_atomically(file("metrics.jsonl"),
                         read_json_lines(file("metrics.jsonl"), "an object with the number of its update", made_before));
   metrics_.open(file("metrics.jsonl"), std::ios::app);
-  const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_validation", nlohmann::json());
+  const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_held_out", nlohmann::json());
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 
@@ -120,7 +120,7 @@ void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64
 }
 
 void TrainingRun::log_held_out(std::uint64_t update, double score) {
-  write_line(nlohmann::ordered_json{{"update", update}, {"validation", score}}.dump());
+  write_line(nlohmann::ordered_json{{"update", update}, {"held_out", score}}.dump());
 }
 
 void TrainingRun::save_checkpoint(const Trainer& trainer, double best_held_out) {

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "doppler/api/policies.h"
 #include "doppler/app/console.h"
 #include "doppler/app/flags/executor.h"
 #include "doppler/app/flags/policies.h"
@@ -34,7 +35,7 @@ PlacementSources sources_for(const Problem& problem, const LearnedPolicy& policy
     if (method.family != Method::Family::list && method.family != Method::Family::partition) continue;
     sources.methods.push_back({std::string(method.name), [&method, &problem, objective](std::uint64_t seed) {
                                  MethodOptions how;
-                                 how.budget = how.budget.with_interrupt(interrupt_flag());
+                                 how.budget = how.budget.until(interruption());
                                  how.seed = seed;
                                  return method.run(problem, *objective, how).placement;
                                }});
@@ -63,21 +64,6 @@ Validity validate(const std::string& path, const ValidateOptions& options, const
   return measure_validity(path, *executor, std::move(placements), how);
 }
 
-ValidityResult::Of result_of(Validity validity) {
-  ValidityResult::Of result;
-  result.graph = std::move(validity.graph);
-  result.pearson = validity.pearson;
-  result.spearman = validity.spearman;
-  result.pearson_of_medians = validity.pearson_of_medians;
-  result.spearman_of_medians = validity.spearman_of_medians;
-  result.mean_error = validity.error;
-  result.bias = validity.bias;
-  result.repeatability = validity.repeatability;
-  for (Validity::Sample& sample : validity.samples)
-    result.samples.push_back({std::move(sample.origin), sample.simulated, sample.measured, std::move(sample.times)});
-  return result;
-}
-
 void run_validate(const ValidateOptions& options) {
   if (options.machine.empty() && (!options.calibrate || options.executor.devices != "cpu"))
     throw InputError("validate: no machine; required --machine, or --calibrate with cpu devices");
@@ -86,14 +72,15 @@ void run_validate(const ValidateOptions& options) {
   std::vector<std::string> inputs = options.graphs;
   inputs.insert(inputs.end(), {options.machine, options.policy.checkpoint});
   check_outputs(inputs, {{"--plot", options.plot}, {"--json", options.json}});
-  const std::unique_ptr<LearnedPolicy> policy = load_policy(options.policy);
+  const std::unique_ptr<LearnedPolicy> policy =
+      load_policy(options.policy.checkpoint, {.samples = options.policy.samples});
   ValidityResult results;
   for (const std::string& path : options.graphs) {
-    if (interrupt_flag()->load()) break;
+    if (interrupted()) break;
     Validity result = validate(path, options, *policy);
     if (!result.samples.empty())
-      results.graphs.push_back(result_of(std::move(result)));
-    else if (!interrupt_flag()->load())
+      results.graphs.push_back(std::move(result));
+    else if (!interrupted())
       throw InputError(fmt::format("{}: found fewer than two placements that differ and fit; required two", path));
   }
   if (results.graphs.empty()) throw RunCancelled("validate: interrupted before two placements were measured");

@@ -1,6 +1,7 @@
 #include "doppler/budget.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace doppler {
 
@@ -46,9 +47,9 @@ Budget Budget::shifted_by(Seconds time) const {
   return rest;
 }
 
-Budget Budget::with_interrupt(const std::atomic<bool>* interrupted) const {
+Budget Budget::until(std::stop_token stop) const {
   Budget budget = *this;
-  budget.interrupted_ = interrupted;
+  budget.stop_ = std::move(stop);
   return budget;
 }
 

@@ -179,7 +179,7 @@ void Calibration::describe_ops(Device& device, double stretch) const {
     device.measured.push_back({kind, dtype, flops, read, written, stretch * trimmed_mean(times, kOutliers)});
   }
   double slowest = 0;
-  for (const Kind& kind : kinds()) {
+  for (const CalibrationResult::Kind& kind : kinds()) {
     device.memory_bytes_per_second = std::max(device.memory_bytes_per_second, kind.bytes_per_second / stretch);
     if (kind.flops_per_second <= 0) continue;
     const double rate = kind.flops_per_second / stretch;
@@ -199,7 +199,8 @@ LinkFit Calibration::fitted_link() const {
   return fit_link(samples);
 }
 
-std::vector<Calibration::Kind> Calibration::kinds() const {
+std::vector<CalibrationResult::Kind> Calibration::kinds() const {
+  using Kind = CalibrationResult::Kind;
   std::map<std::pair<std::string, std::string>, Kind> result;
   std::map<std::pair<std::string, std::string>, std::vector<double>> rates, bandwidths;
   for (const auto& [shape, times] : ops_) {

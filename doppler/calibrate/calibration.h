@@ -7,6 +7,7 @@
 #include "doppler/calibrate/interference.h"
 #include "doppler/calibrate/jitter.h"
 #include "doppler/problem.h"
+#include "doppler/results.h"
 #include "doppler/timeline.h"
 
 namespace doppler {
@@ -40,14 +41,8 @@ class Calibration {
   // Throws InputError if there were no ops, or no transfers although there are several devices.
   Machine machine(const std::string& name) const;
 
-  struct Kind {
-    std::string kind, dtype;
-    std::size_t shapes = 0, samples = 0;
-    double flops_per_second = 0, bytes_per_second = 0;  // medians
-    double spread = 0;                   // the 10 % to 90 % range of an op's time over its median, on average
-    std::optional<double> interference;  // as Interference::of() has it
-  };
-  std::vector<Kind> kinds() const;
+  // What was measured of every kind of op.
+  std::vector<CalibrationResult::Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
   bool empty() const { return runs_.empty(); }
   // These are the stretch and the jitter of machine().

@@ -65,7 +65,7 @@ Validity judge_validity(std::string graph, std::vector<Sample> samples) {
     measured.push_back(sample.measured);
     medians.push_back(median(sample.times));
     const double relative = sample.simulated / sample.measured - 1;
-    result.error += std::abs(relative) / static_cast<double>(result.samples.size());
+    result.mean_error += std::abs(relative) / static_cast<double>(result.samples.size());
     result.bias += relative / static_cast<double>(result.samples.size());
   }
   result.pearson = pearson(simulated, measured);

@@ -109,6 +109,7 @@ AfterTheMethod plan(Objective& objective, const Budget& budget) {
 
 Result place(Objective& objective, const Method& method, const MethodOptions& options, const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
+  if (options.on_progress) options.on_progress({method.name});
   const Problem& problem = objective.problem();
   MethodOptions within = options;
   // The mean of a few draws may be below a bound on exact times.

@@ -256,14 +256,14 @@ void fields(Archive& a, T& service) {
   a("events", service.events);
 }
 
-template <typename Archive, Is<ValidityResult::Sample> T>
+template <typename Archive, Is<Validity::Sample> T>
 void fields(Archive& a, T& sample) {
   a("origin", sample.origin);
   a("simulated", sample.simulated);
   a("measured", sample.measured);
   a("times", sample.times);
 }
-template <typename Archive, Is<ValidityResult::Of> T>
+template <typename Archive, Is<Validity> T>
 void fields(Archive& a, T& of) {
   a("graph", of.graph);
   a("pearson", of.pearson);
@@ -334,7 +334,7 @@ void fields(Archive& a, T& training) {
   a("episodes", training.episodes);
   a("seconds", training.seconds);
   a("seed", training.seed);
-  a("validation", training.validation);
+  a("held_out", training.held_out);
   a("system", training.system);
   a("results", training.tasks);
 }

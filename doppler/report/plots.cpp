@@ -12,10 +12,10 @@ Plot scatter_plot(const ValidityResult& validity) {
   plot.x_title = "simulated, s";
   plot.y_title = "measured, s";
   plot.diagonal = true;
-  for (const ValidityResult::Of& of : validity.graphs) {
+  for (const Validity& of : validity.graphs) {
     Plot::Series series;
     series.label = fmt::format("{}: Pearson {:.3f}, Spearman {:.3f}", of.graph, of.pearson, of.spearman);
-    for (const ValidityResult::Sample& sample : of.samples)
+    for (const Validity::Sample& sample : of.samples)
       series.x.push_back(sample.simulated), series.y.push_back(sample.measured);
     plot.series.push_back(std::move(series));
   }

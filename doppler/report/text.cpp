@@ -220,9 +220,9 @@ std::string text_of(const ValidityResult& validity) {
                {"bias"},
                {"fastest"},
                {"slowest"}});
-  for (const ValidityResult::Of& of : validity.graphs) {
+  for (const Validity& of : validity.graphs) {
     std::vector<double> measured;
-    for (const ValidityResult::Sample& sample : of.samples) measured.push_back(sample.measured);
+    for (const Validity::Sample& sample : of.samples) measured.push_back(sample.measured);
     table.add_row({of.graph, fmt::to_string(of.samples.size()), fmt::format("{:.3f}", of.pearson),
                    fmt::format("{:.3f}", of.spearman),
                    fmt::format("{:.3f} {:.3f}", of.pearson_of_medians, of.spearman_of_medians),
@@ -286,8 +286,7 @@ std::string text_of(const TrainingResult& training) {
   std::string text = fmt::format(
       "{} episodes in {:.1f} s, {:.2f} ms each, seed {}\n", training.episodes, training.seconds,
       1e3 * training.seconds / static_cast<double>(std::max<std::uint64_t>(1, training.episodes)), training.seed);
-  if (training.validation)
-    text += fmt::format("validation   {:.3f} of the best cheap heuristic\n", *training.validation);
+  if (training.held_out) text += fmt::format("held out     {:.3f} of the best cheap heuristic\n", *training.held_out);
   if (training.system) text += text_of(*training.system);
   if (training.tasks.empty()) return text;
   Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});

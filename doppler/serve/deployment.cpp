@@ -88,7 +88,7 @@ void Deployment::search() {
   MethodOptions method;
   const Budget budget = options_.search_evaluations > 0 ? Budget::for_evaluations(options_.search_evaluations)
                                                         : Budget::for_time(options_.search_time);
-  method.budget = budget.with_interrupt(options_.interrupted);
+  method.budget = budget.until(options_.stop);
   method.seed = mix(options_.seed, searches_++);
   Advice advice;
   if (options_.policy != nullptr)

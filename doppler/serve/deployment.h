@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@ struct DeploymentOptions {
   std::uint64_t search_evaluations = 0;
   std::shared_ptr<const LearnedPolicy> policy = nullptr;  // null: search alone
   std::uint64_t seed = 0;
-  const std::atomic<bool>* interrupted = nullptr;  // cuts a search short
+  std::stop_token stop = {};  // cuts a search short
 };
 
 // A decision of a deployment, for the log.

@@ -1,17 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <stop_token>
 
 #include "doppler/units.h"
 
 namespace doppler {
 
-// How long a search may go on: a deadline, a number of evaluations, and a flag that Ctrl-C sets. Only a
-// number of evaluations gives the same result every time; a deadline depends on the clock.
+// How long a search may go on: a deadline, a number of evaluations, and a token that asks to stop, as Ctrl-C
+// does. Only a number of evaluations gives the same result every time; a deadline depends on the clock.
 class Budget {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -28,20 +28,21 @@ class Budget {
   Budget less(std::uint64_t used) const;
   // The same, but the deadline is that much later, or earlier where the time is negative.
   Budget shifted_by(Seconds time) const;
-  Budget with_interrupt(const std::atomic<bool>* interrupted) const;
+  // The same, but it also ends when somebody requests to stop.
+  Budget until(std::stop_token stop) const;
 
   bool out_of_time() const;   // deadline passed or interrupted; reads the clock, so ask once per few thousand steps
   Seconds time_left() const;  // infinity if no deadline
   bool has_deadline() const { return deadline_ != Clock::time_point::max(); }
   std::uint64_t evaluations() const { return evaluations_; }
-  const std::atomic<bool>* interrupt_flag() const { return interrupted_; }
-  bool interrupted() const { return interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed); }
+  const std::stop_token& stop() const { return stop_; }
+  bool interrupted() const { return stop_.stop_requested(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t evaluations_ = kUnlimited;
-  const std::atomic<bool>* interrupted_ = nullptr;
+  std::stop_token stop_;
 };
 
 // Thrown where time is up before there is anything to return. A method that has found something returns it instead;

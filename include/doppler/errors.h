@@ -39,7 +39,7 @@ struct InternalError : std::logic_error {
   explicit InternalError(std::string text) : std::logic_error(detail::without_nul(std::move(text))) {}
 };
 
-// A run was interrupted, by the user or by whoever else was given the flag: exit code 130. Lack of memory is
+// A run was interrupted, by the user or by whoever else may stop it: exit code 130. Lack of memory is
 // std::bad_alloc: exit code 71.
 struct RunCancelled : std::runtime_error {
   using std::runtime_error::runtime_error;

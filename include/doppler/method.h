@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@ namespace doppler {
 struct Progress {
   std::string_view method;
   Seconds best = 0;
-  std::uint64_t evaluations = 0;
+  std::uint64_t evaluations = 0;  // 0: it has just begun, and `best` means nothing
 };
 
 class LearnedPolicy;
@@ -23,11 +24,11 @@ class LearnedPolicy;
 struct MethodOptions {
   Budget budget = Budget::for_time(10.0);
   std::uint64_t seed = 0;
-  unsigned threads = 1;                   // never changes the result, only how soon it is there
-  Seconds known_bound = 0;                // a proven lower bound on the objective: a search that reaches it is done
-  bool published = false;                 // critical_path: with the defects of the published code, for parity
-  const LearnedPolicy* policy = nullptr;  // for `doppler` and `auto`; none: not loaded
-  std::function<void(const Progress&)> on_progress;  // called now and then, from the calling thread
+  unsigned threads = 1;     // never changes the result, only how soon it is there
+  Seconds known_bound = 0;  // a proven lower bound on the objective: a search that reaches it is done
+  bool published = false;   // critical_path: with the defects of the published code, for parity
+  std::shared_ptr<const LearnedPolicy> policy = nullptr;  // for learned methods and `auto`; null: not loaded
+  std::function<void(const Progress&)> on_progress;       // called now and then, from the calling thread
 };
 
 // What a method hands back. Methods that evaluate by simulation count how often.

@@ -12,10 +12,12 @@
 // expect. A method that searches uses the whole time it is given, unless it reaches the bound. The same seed and number
 // of `evaluations` give the same placement at any number of threads; a time does not.
 
-#include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "doppler/load.h"
 #include "doppler/method.h"
@@ -29,16 +31,16 @@ struct PlaceOptions {
   Seconds time = 10;                              // for methods that search
   std::optional<std::uint64_t> evaluations = {};  // how many simulations instead of how long
   std::uint64_t seed = 0;
-  unsigned threads = 1;            // never changes the result, only when it is there
-  std::string policy = {};         // for learned methods and `auto`: a policy file or the directory of a training
-  Seconds train = 0;               // learned methods: how long to specialise on the problem before answering
-  std::uint32_t samples = 64;      // learned methods: placements to draw beside the greedy one
-  bool alone = false;              // learned methods: the policy's own answer, even if a heuristic does better
-  bool published = false;          // critical_path: with the defects of the published code, for parity
-  Objective* objective = nullptr;  // what placements are judged by; null: the exact makespan
-  std::string graph = {};          // the name that results have for the graph; empty: its title
+  unsigned threads = 1;        // never changes the result, only when it is there
+  std::string policy = {};     // for learned methods and `auto`: a policy file or the directory of a training
+  Seconds train = 0;           // learned methods: how long to specialise on the problem before answering
+  std::uint32_t samples = 64;  // learned methods: placements to draw beside the greedy one
+  bool alone = false;          // learned methods: the policy's own answer, even if a heuristic does better
+  bool published = false;      // critical_path: with the defects of the published code, for parity
+  std::shared_ptr<Objective> objective = nullptr;         // what placements are judged by; null: the exact makespan
+  std::string graph = {};                                 // the name that results have for the graph; empty: its title
   std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
-  const std::atomic<bool>* interrupted = nullptr;         // set it from anywhere: the best so far is returned soon
+  std::stop_token stop = {};  // request_stop() of its source, from anywhere: the best so far is returned soon
 };
 
 // Throws InputError if the options are wrong whatever the problem: an unknown method, a policy that cannot be read.
@@ -50,6 +52,14 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options = {});
 // The same by a method of your own, such as
 //   const Method mine{"mine", "one line for people", Method::Family::search, true, my_function};
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options = {});
+
+// Runs several methods, one after the other, each as place() does with these options; options.method is ignored. Without
+// names it is every method that needs no training first. The strongest of the cheap methods is always among the rows,
+// and with options.train each learned method has a row as it stands, if it can answer so, and one after training. A
+// method that finds nothing has its reason in its row. Interrupted, the rows so far are returned.
+Comparison compare(const Problem& problem, const std::vector<std::string>& methods, const PlaceOptions& options = {});
+// Throws InputError if the options are wrong whatever the problem.
+void check(const std::vector<std::string>& methods, const PlaceOptions& options);
 
 // {"layers.0": 0, …}: the modules of an ONNX model and their devices, as `device_map` of Hugging Face takes them.
 // Every module that is on one device as a whole, then nodes by name. Accelerators are numbered as in CUDA, a processor

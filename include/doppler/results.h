@@ -215,28 +215,29 @@ struct ServiceResult {
   bool operator==(const ServiceResult&) const = default;
 };
 
-// How well the simulator predicts.
-struct ValidityResult {
+// How well the simulator predicts the runs of one graph.
+struct Validity {
+  // One placement, predicted and measured.
   struct Sample {
-    std::string origin;
+    std::string origin;  // who made it, or how
     Seconds simulated = 0, measured = 0;
-    std::vector<Seconds> times;  // what `measured` is made of
+    std::vector<Seconds> times;  // the runs that `measured` is made of
 
     bool operator==(const Sample&) const = default;
   };
-  struct Of {  // one graph
-    std::string graph;
-    double pearson = 0, spearman = 0;
-    double pearson_of_medians = 0, spearman_of_medians = 0;  // with plain medians of the runs as measured times
-    double mean_error = 0;                                   // mean of |simulated / measured - 1|
-    double bias = 0;                                         // mean of simulated / measured - 1
-    // What Spearman would be between these measured times and others like them. None if a placement ran only once.
-    std::optional<double> repeatability;
-    std::vector<Sample> samples;
+  std::string graph;
+  std::vector<Sample> samples;
+  double pearson = 0, spearman = 0;
+  double pearson_of_medians = 0, spearman_of_medians = 0;  // with plain medians of the runs as measured times
+  double mean_error = 0;                                   // the mean of |simulated / measured - 1|
+  double bias = 0;                                         // the mean of simulated / measured - 1
+  // What Spearman would be between these measured times and others like them. None if a placement ran only once.
+  std::optional<double> repeatability = std::nullopt;
 
-    bool operator==(const Of&) const = default;
-  };
-  std::vector<Of> graphs;
+  bool operator==(const Validity&) const = default;
+};
+struct ValidityResult {
+  std::vector<Validity> graphs;
 
   bool operator==(const ValidityResult&) const = default;
 };
@@ -246,8 +247,8 @@ struct CalibrationResult {
     std::string kind, dtype;
     std::size_t shapes = 0, samples = 0;
     double flops_per_second = 0, bytes_per_second = 0;  // medians
-    double spread = 0;                                  // 10 % to 90 % of an op's time over its median, on average
-    std::optional<double> interference;                 // how much longer beside others, as a factor
+    double spread = 0;                   // the 10 % to 90 % range of an op's time over its median, on average
+    std::optional<double> interference;  // how much longer beside others, as a factor
 
     bool operator==(const Kind&) const = default;
   };
@@ -287,7 +288,7 @@ struct TrainingResult {
   std::string directory;
   std::uint64_t episodes = 0, seed = 0;
   Seconds seconds = 0;
-  std::optional<double> validation;  // of the best cheap heuristic
+  std::optional<double> held_out;  // the score on held-out graphs, of the best cheap heuristic
   std::optional<System> system;
   std::vector<Task> tasks;
 

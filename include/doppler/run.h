@@ -10,10 +10,10 @@
 // Limits. Devices that compute need a graph that carries its program ('doppler generate', 'doppler lower', .ein files);
 // any graph can be emulated. A device has one slot. Times of more devices than cores say little.
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "doppler/executor.h"
@@ -34,7 +34,7 @@ struct ExecutorOptions {
   Seconds stall_after = 30;    // give up if no op ends for this long
   std::uint64_t seed = 0;      // of the inputs that are generated
   std::string graph = {};      // the name that errors have for the graph; empty: its title
-  const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: the run ends with RunCancelled
+  std::stop_token stop = {};   // request_stop() of its source, from anywhere: the run ends with RunCancelled
 };
 
 // Makes an executor. Throws InputError if it cannot run the problem, or if options contradict one another.

@@ -9,7 +9,7 @@
 // number of episodes gives the same policy every time; a time does not. 'doppler train' has more: checkpoints, held-out
 // graphs, generated graphs, and real runs.
 
-#include <atomic>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,8 +27,8 @@ struct TrainOptions {
   Seconds time = 60;
   std::uint64_t episodes = 0;  // how many instead of how long; 0: go by the time
   std::uint64_t seed = 0;
-  std::string start = {};                          // a policy file to start from; empty: the shipped one
-  const std::atomic<bool>* interrupted = nullptr;  // set it from anywhere: what was learned is written
+  std::string start = {};     // a policy file to start from; empty: the shipped one
+  std::stop_token stop = {};  // request_stop() of its source, from anywhere: what was learned is written
 };
 
 // Trains one policy on all problems, in turns, and writes it to `path`. The result has the best placement's makespan

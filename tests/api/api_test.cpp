@@ -67,12 +67,30 @@ TEST(ThePublicApi, DoesWhatTheExamplesInItsHeadersShow) {
   EXPECT_TRUE(reaches(makespan, bound.value));
 }
 
+TEST(ThePublicApi, ComparesMethodsAndAddsTheStrongestCheapOne) {
+  const Problem problem(fork(), load_machine("uniform:2"));
+  const Comparison found = compare(problem, {"random", "round_robin", "random"}, {.evaluations = 10, .graph = "mine"});
+  // Two were asked for, one of them twice; the third row is the rival that nobody asked for.
+  ASSERT_EQ(found.rows.size(), 3u);
+  EXPECT_EQ(found.rows[0].outcome.made.method, "random");
+  EXPECT_EQ(found.rows[0].outcome.made.graph, "mine");
+  EXPECT_FALSE(found.rows[1].added);
+  EXPECT_TRUE(found.rows[2].added);
+  EXPECT_FALSE(better(found.rows[0].outcome, found.rows[2].outcome));
+
+  std::stop_source user;
+  user.request_stop();
+  EXPECT_TRUE(compare(problem, {"heft"}, {.stop = user.get_token()}).rows.empty());
+  EXPECT_THROW(check({"heft"}, {.train = 1}), InputError);
+  EXPECT_THROW(check({"no such method"}, {}), InputError);
+}
+
 TEST(ThePublicApi, RefusesWhatCannotBe) {
   const Problem problem(fork(), load_machine("uniform:2")), other(fork(), load_machine("uniform:2"));
   EXPECT_THROW(place(problem, {.method = "no such method"}), InputError);
   EXPECT_THROW(check({.method = "heft", .train = 1}), InputError);
-  ExactObjective of_another(other);
-  EXPECT_THROW(place(problem, {.method = "heft", .objective = &of_another}), InputError);
+  const auto of_another = std::make_shared<ExactObjective>(other);
+  EXPECT_THROW(place(problem, {.method = "heft", .objective = of_another}), InputError);
   EXPECT_THROW(simulate(problem, {.device_of_op = {0, 0}}), InputError);
   EXPECT_THROW(simulate(problem, {.device_of_op = {0, 0, 7}}), InputError);
   EXPECT_THROW(make_executor(problem), InputError);  // it has no program

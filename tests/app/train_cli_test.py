@@ -78,15 +78,15 @@ class TrainTest(CommandCase):
         self.assertIn("episodes in", stdout)
         self.ok("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint", out)
 
-    def test_several_graphs_on_several_machines_with_generated_ones_and_validation(self):
+    def test_several_graphs_on_several_machines_with_generated_ones_and_held_out_ones(self):
         out = self.directory / "run"
         done = self.ok("train", f"{self.graph}@p100x8", f"{self.graph}@p100x4", "--weights", "1,2", "--generated", 2,
-                       "--validate", f"{self.graph}@v100x4", "--validate-every", 5, "--episodes", 320, "--out", out)
+                       "--held-out", f"{self.graph}@v100x4", "--held-out-every", 5, "--episodes", 320, "--out", out)
         self.assertIn("graph@p100x8", done.stdout)
-        self.assertIn("validation", done.stdout)
-        scores = [line["validation"] for line in self.metrics(out) if "validation" in line]
+        self.assertIn("held out", done.stdout)
+        scores = [line["held_out"] for line in self.metrics(out) if "held_out" in line]
         self.assertEqual(len(scores), 5)  # every 5 of 20 updates, and the end
-        self.assertIn(f"validation score {min(scores):.4f}", (out / "policy").read_bytes()[:2000].decode(errors="replace"))
+        self.assertIn(f"held-out score {min(scores):.4f}", (out / "policy").read_bytes()[:2000].decode(errors="replace"))
 
     def test_the_policy_is_named_in_the_checkpoint(self):
         out = self.train("run", "--policy", "doppler")
@@ -120,7 +120,7 @@ class TrainTest(CommandCase):
         self.fails("required at least 1", "train", graph, "--machine", "p100x4", "--out", out, "--episodes", 0)
         self.fails("required more than nothing", "train", graph, "--machine", "p100x4", "--out", out, "--time", "0s")
         self.fails("required graphs of different names", "train", graph, graph, "--machine", "p100x4", "--out", out)
-        self.fails("required --method doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
+        self.fails("required one of doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
         self.fails("among --methods", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
         self.fails("--policy: found 'nobody'; required one of doppler", *base, "--policy", "nobody")

@@ -9,10 +9,10 @@ TEST(ABudget, EndsAtItsDeadlineOrWhenInterrupted) {
   EXPECT_FALSE(Budget::unlimited().out_of_time());
   EXPECT_TRUE(Budget::for_time(0).out_of_time());
   EXPECT_FALSE(Budget::for_time(1e300).out_of_time());
-  std::atomic<bool> interrupted = false;
-  const Budget budget = Budget::for_time(3600).with_interrupt(&interrupted);
+  std::stop_source user;
+  const Budget budget = Budget::for_time(3600).until(user.get_token());
   EXPECT_FALSE(budget.out_of_time());
-  interrupted = true;
+  user.request_stop();
   EXPECT_TRUE(budget.out_of_time());
 }
 

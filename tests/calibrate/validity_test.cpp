@@ -53,7 +53,7 @@ TEST(AValidity, FollowsFromItsSamples) {
   // and the bias -0.3. Both have the same order: Spearman 1. Pearson: deviations from the means 7/3 and 19/6 are (-4,
   // -1, 5) / 3 and (-7, -4, 11) / 6, their product (28 + 4 + 55) / 18, over the root of (42 / 9) (186 / 36).
   const Validity result = judge_validity("g", {{"a", 1, 2, {2}}, {"b", 2, 2.5, {2.5}}, {"c", 4, 5, {5}}});
-  EXPECT_NEAR(result.error, 0.3, kValidityRounding);
+  EXPECT_NEAR(result.mean_error, 0.3, kValidityRounding);
   EXPECT_NEAR(result.bias, -0.3, kValidityRounding);
   EXPECT_NEAR(result.spearman, 1, kValidityRounding);
   EXPECT_NEAR(result.pearson, 87.0 / 18 / std::sqrt(42.0 / 9 * 186.0 / 36), kValidityRounding);

@@ -19,19 +19,20 @@ constexpr double kRounding = 1e-9;
 constexpr std::uint64_t kEvaluations = 12;
 
 // The policy of a learned method: the shipped one, or one that knows nothing yet, which must be legal all the same.
-const LearnedPolicy& policy_of(const Method& method) {
-  static const TrainedPolicy shipped("shipped", shipped_policy(), {});
-  static std::map<std::string_view, TrainedPolicy> fresh;
-  if (method.family != Method::Family::learned || method.name == shipped.name()) return shipped;
-  const auto known = fresh.find(method.name);
-  if (known != fresh.end()) return known->second;
-  const PolicyFile file = file_of(*make_policy(usual_architecture(method.name), Rng(1)));
-  return fresh.try_emplace(method.name, "fresh", file, TrainedPolicyOptions{}).first->second;
+std::shared_ptr<const LearnedPolicy> policy_of(const Method& method) {
+  static const auto shipped = std::make_shared<TrainedPolicy>("shipped", shipped_policy(), TrainedPolicyOptions{});
+  static std::map<std::string_view, std::shared_ptr<const LearnedPolicy>> fresh;
+  if (method.family != Method::Family::learned || method.name == shipped->name()) return shipped;
+  auto& policy = fresh[method.name];
+  if (!policy)
+    policy = std::make_shared<TrainedPolicy>("fresh", file_of(*make_policy(usual_architecture(method.name), Rng(1))),
+                                             TrainedPolicyOptions{});
+  return policy;
 }
 
 MethodOptions short_options(const Method& method) {
   MethodOptions options;
-  options.policy = &policy_of(method);
+  options.policy = policy_of(method);
   options.budget = Budget::for_evaluations(kEvaluations);
   options.seed = 7;
   return options;
@@ -91,12 +92,13 @@ TEST_P(EveryMethod, GivesTheSameForTheSameSeedAtAnyThreadCount) {
 }
 
 TEST_P(EveryMethod, ReturnsSomethingLegalWhenInterruptedOrWithoutABudget) {
-  const std::atomic<bool> interrupted = true;
+  std::stop_source user;
+  user.request_stop();
   for (const Case& c : all_cases()) {
     SCOPED_TRACE(c.name);
     MethodOptions options = short_options(method());
     for (const Budget& budget :
-         {Budget::unlimited().with_interrupt(&interrupted), Budget::for_time(0), Budget::for_evaluations(0)}) {
+         {Budget::unlimited().until(user.get_token()), Budget::for_time(0), Budget::for_evaluations(0)}) {
       options.budget = budget;
       EXPECT_TRUE(test::place(c.problem, method(), options, c.bound).feasible);
     }

@@ -250,9 +250,9 @@ TEST(AThreadsExecutor, GivesUpAKernelThatNeverReturnsAndRefusesToRunAgain) {
 
 TEST(AnEmulatedExecutor, EndsWhenInterrupted) {
   const Problem world(graph_of(1, {}, 0, 3600), uniform_machine(1));  // an hour
-  std::atomic<bool> interrupted{false};
-  EmulatedExecutor executor(world, {.time_scale = 1, .interrupted = &interrupted});
-  std::thread user([&] { interrupted = true; });
+  std::stop_source stop;
+  EmulatedExecutor executor(world, {.time_scale = 1, .stop = stop.get_token()});
+  std::thread user([&] { stop.request_stop(); });
   EXPECT_THROW(executor.time(on({0})), RunCancelled);
   user.join();
 }

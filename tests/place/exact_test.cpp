@@ -186,9 +186,10 @@ TEST(AnExactSearch, StopsWithinItsBudgetAndSaysWhatItProved) {
 TEST(AnExactSearch, StopsWhenInterrupted) {
   const Graph graph = layered_graph(40, 1).build();
   const Machine machine = machine_of({"a", "a", "a"});
-  const std::atomic<bool> interrupted = true;
+  std::stop_source user;
+  user.request_stop();
   MethodOptions options;
-  options.budget = Budget::unlimited().with_interrupt(&interrupted);
+  options.budget = Budget::unlimited().until(user.get_token());
   const Problem problem(graph, machine, rules_of(Discipline::ordered));
   const Proposal proposal = test::run(exact, problem, options);
   verify(problem, proposal.placement);

@@ -102,7 +102,7 @@ ServiceResult good_service() {
 }
 
 ValidityResult good_validity() {
-  ValidityResult::Of of;
+  Validity of;
   of.graph = "g";
   of.pearson = 0.99;
   of.repeatability = 0.98;
@@ -125,7 +125,7 @@ TrainingResult good_training() {
   training.directory = "run";
   training.episodes = 16;
   training.seconds = 2;
-  training.validation = 0.97;
+  training.held_out = 0.97;
   training.system = TrainingResult::System{60, 3, 4, true, true, 2, 1.8, 0.01, 3, false};
   training.tasks = {{"g@p100x4", 4.0, 3.2, false}, {"h@p100x4", std::nullopt, 3, true}};
   return training;

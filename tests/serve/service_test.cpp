@@ -54,28 +54,32 @@ TEST_F(AService, LetsADeviceDriftAtTheRunThatTheScheduleNames) {
     EXPECT_EQ(run, reported++);
     EXPECT_FALSE(challenger);
   };
-  const Service service = run_service(system, deployment, options);
+  const ServiceResult service = run_service(system, deployment, options);
   EXPECT_EQ(service.times.size(), 60U);
   EXPECT_EQ(reported, 60U);
   EXPECT_EQ(deployment.runs(), 60U);
-  const Drift& drift = service.drifts.at(0);
-  EXPECT_DOUBLE_EQ(service.at_first().value(), makespan);
-  EXPECT_DOUBLE_EQ(service.before(drift).value(), makespan);
-  EXPECT_DOUBLE_EQ(service.right_after(drift).value(), 3 * makespan);
-  EXPECT_DOUBLE_EQ(service.at_the_end().value(), 3 * makespan);
+  const ServiceResult::Drift& drift = service.drifts.at(0);
+  EXPECT_DOUBLE_EQ(service.at_first.value(), makespan);
+  EXPECT_DOUBLE_EQ(drift.before.value(), makespan);
+  EXPECT_DOUBLE_EQ(drift.right_after.value(), 3 * makespan);
+  EXPECT_DOUBLE_EQ(service.at_the_end.value(), 3 * makespan);
 }
 
 TEST_F(AService, KeepsTheRunsBeforeAnInterruption) {
   system.interrupted_at = 7;
   EXPECT_EQ(run_service(system, deployment, {.runs = 20}).times.size(), 7U);
-  const std::atomic<bool> interrupted{true};
-  EXPECT_TRUE(run_service(system, deployment, {.runs = 20, .interrupted = &interrupted}).times.empty());
+  std::stop_source user;
+  user.request_stop();
+  EXPECT_TRUE(run_service(system, deployment, {.runs = 20, .stop = user.get_token()}).times.empty());
 }
 
-TEST(AnEmptyService, HasNoTypicalTimes) {
-  const Service service;
-  EXPECT_EQ(service.at_first(), std::nullopt);
-  EXPECT_EQ(service.at_the_end(), std::nullopt);
+TEST_F(AService, HasNoTypicalTimesIfNothingRan) {
+  system.interrupted_at = 0;
+  const ServiceResult service =
+      run_service(system, deployment, {.runs = 5, .drifts = {{.run = 0}}, .slow_down = [](DeviceId, double) {}});
+  EXPECT_EQ(service.at_first, std::nullopt);
+  EXPECT_EQ(service.at_the_end, std::nullopt);
+  EXPECT_TRUE(service.drifts.empty());
 }
 
 }  // namespace

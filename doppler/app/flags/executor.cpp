@@ -54,7 +54,7 @@ std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const Execu
   options.deterministic = flags.deterministic;
   options.stall_after = parse_duration(flags.stall_after, "--stall-after");
   options.seed = verb.seed;
-  options.interrupted = interrupt_flag();
+  options.stop = interruption();
   std::shared_ptr<Executor> executor = doppler::make_executor(loaded.problem, options);
   if (const DeviceId cores = executor->limits().undisturbed_devices;
       loaded.problem.device_count() > cores && !verb.quiet)

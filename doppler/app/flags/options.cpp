@@ -144,21 +144,6 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
   }
 }
 
-MethodOptions method_options_from(const Options& options) {
-  MethodOptions result;
-  const Budget budget = options.evaluations ? Budget::for_evaluations(*options.evaluations)
-                                            : Budget::for_time(parse_duration(options.time, "--time"));
-  result.budget = budget.with_interrupt(interrupt_flag());
-  result.seed = options.seed;
-  result.threads = options.threads;
-  result.published = options.published;
-  return result;
-}
-
-std::string describe_budget(const Options& options) {
-  return options.evaluations ? fmt::format("{} evaluations", *options.evaluations) : options.time;
-}
-
 void write_json_if_asked(const Options& options, const std::string& text) {
   if (!options.json.empty()) write_file_atomically(options.json, text);
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "doppler/method.h"
 #include "doppler/results.h"
 
 namespace CLI {
@@ -64,9 +63,6 @@ struct OutputFile {
 // Throws InputError if an output is one of the inputs, through any links, or two outputs are one. To be called before
 // anything is read, so that nothing is lost.
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs);
-
-MethodOptions method_options_from(const Options& options);  // starts the clock of --time
-std::string describe_budget(const Options& options);
 
 // --json FILE or standard output, if asked for.
 void write_json_if_asked(const Options& options, const std::string& text);

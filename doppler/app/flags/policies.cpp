@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "doppler/app/flags/options.h"
+#include "doppler/app/console.h"
 #include "doppler/method.h"
 #include "doppler/units.h"
 
@@ -29,13 +29,19 @@ void add_answer_flags(CLI::App& verb, PolicyOptions& options) {
                 learned_methods() + ": the policy's own answer, even if heft, etf or single does better");
 }
 
-TrainedPolicyOptions answer_options(const PolicyOptions& options) {
-  const Seconds train = options.train.empty() ? 0 : parse_duration(options.train, "--train");
-  return {.samples = options.samples, .alone = options.alone, .train = train};
-}
-
-std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options) {
-  return load_policy(options.checkpoint, answer_options(options));
+PlaceOptions place_options(const Options& options, const PolicyOptions& policy) {
+  PlaceOptions result;
+  result.evaluations = options.evaluations;
+  result.time = parse_duration(options.time, "--time");
+  result.seed = options.seed;
+  result.threads = options.threads;
+  result.published = options.published;
+  result.policy = policy.checkpoint;
+  if (!policy.train.empty()) result.train = parse_duration(policy.train, "--train");
+  result.samples = policy.samples;
+  result.alone = policy.alone;
+  result.stop = interruption();
+  return result;
 }
 
 }  // namespace doppler

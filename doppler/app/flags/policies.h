@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "doppler/api/policies.h"
+#include "doppler/app/flags/options.h"
+#include "doppler/place.h"
 
 namespace CLI {
 class App;
@@ -21,7 +21,7 @@ struct PolicyOptions {
 // The flags that say which policy it is, and those that say what a learned method makes of it.
 void add_policy_flags(CLI::App& verb, PolicyOptions& options);
 void add_answer_flags(CLI::App& verb, PolicyOptions& options);
-TrainedPolicyOptions answer_options(const PolicyOptions& options);         // throws InputError
-std::unique_ptr<LearnedPolicy> load_policy(const PolicyOptions& options);  // throws InputError
+// What both groups of flags and those of the search ask of place() and compare(). Throws InputError.
+PlaceOptions place_options(const Options& options, const PolicyOptions& policy);
 
 }  // namespace doppler

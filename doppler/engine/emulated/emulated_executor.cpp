@@ -21,7 +21,7 @@ double chosen_time_scale(const Problem& problem, double wanted) {
 
 EmulatedExecutor::EmulatedExecutor(const Problem& problem, const EmulatedOptions& options)
     : devices_(std::make_shared<EmulatedDevices>(problem, chosen_time_scale(problem, options.time_scale))),
-      runtime_(problem, devices_, {false, options.stall_after, options.interrupted}) {}
+      runtime_(problem, devices_, {false, options.stall_after, options.stop}) {}
 
 Timeline EmulatedExecutor::run(const Placement& placement) {
   runtime_.execute(placement);

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "doppler/engine/runtime/runtime.h"
@@ -20,7 +20,7 @@ struct EmulatedOptions {
   // report of who waits for what.
   Seconds stall_after = 30;
   // A run ends early with RunCancelled when this is set to true, from anywhere.
-  const std::atomic<bool>* interrupted = nullptr;
+  std::stop_token stop = {};
 };
 
 // Devices that compute nothing: each is a thread that lets the modelled time of its ops pass, so that any number of

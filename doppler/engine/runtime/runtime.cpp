@@ -166,8 +166,7 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
     while (run_.unfinished.load() > 0 && !run_.stopped()) {
       changed_.wait_for(lock, kLook);
       const auto now = std::chrono::steady_clock::now();
-      if (run_.options.interrupted != nullptr && run_.options.interrupted->load())
-        run_.fail(std::make_exception_ptr(RunCancelled("run: interrupted")));
+      if (run_.options.stop.stop_requested()) run_.fail(std::make_exception_ptr(RunCancelled("run: interrupted")));
       std::uint64_t done = 0;
       for (const Worker& worker : workers_) done += worker.executed() + worker.copied();
       if (done != progress) progress = done, since = now;

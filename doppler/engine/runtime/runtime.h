@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "doppler/problem.h"
@@ -16,7 +16,7 @@ class DeviceKind;
 struct RuntimeOptions {
   bool deterministic = false;
   Seconds stall_after = 30;
-  const std::atomic<bool>* interrupted = nullptr;
+  std::stop_token stop = {};
 };
 
 // The core of the executors: runs placements of one problem asynchronously and work-conserving, by the rules of the

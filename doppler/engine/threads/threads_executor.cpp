@@ -37,7 +37,7 @@ struct ThreadsExecutor::Parts {
   explicit Parts(const Problem& problem, ThreadsOptions options)
       : program_kernels(options.kernels == nullptr ? kernels_of(problem, options) : nullptr),
         kernels(options.kernels == nullptr ? program_kernels : options.kernels),
-        runtime{options.deterministic, options.stall_after, options.interrupted} {}
+        runtime{options.deterministic, options.stall_after, options.stop} {}
 };
 
 ThreadsExecutor::ThreadsExecutor(const Problem& problem, ThreadsOptions options)

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "doppler/engine/runtime/runtime.h"
@@ -27,7 +27,7 @@ struct ThreadsOptions {
   // A run in which no op ends for this long is given up, with a report of who waits for what.
   Seconds stall_after = 30;
   // A run ends early with RunCancelled when this is set to true, from anywhere.
-  const std::atomic<bool>* interrupted = nullptr;
+  std::stop_token stop = {};
 };
 
 // Real kernels: each device is a thread of this process that is pinned to a core (and feeds a GPU, if that is where the

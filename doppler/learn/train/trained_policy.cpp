@@ -32,7 +32,7 @@ Proposal TrainedPolicy::answer(const Problem& problem, Objective& objective, con
     training.last_rate = kLastRate;
   }
   training.seed = options.seed;
-  training.interrupted = options.budget.interrupt_flag();
+  training.stop = options.budget.stop();
   Trainer trainer(*policy, training);
   Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
   task.evaluate(first.placement);

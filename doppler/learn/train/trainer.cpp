@@ -214,7 +214,7 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
     return;
   }
   Budget budget = options_.updates > 0 ? Budget::unlimited() : Budget::for_time(options_.time - seconds());
-  budget = budget.at_most(slot.next_chunk).with_interrupt(options_.interrupted);
+  budget = budget.at_most(slot.next_chunk).until(options_.stop);
   improve_by_search(task, start, budget, rng.bits());
   slot.search_credit -= static_cast<double>(slot.next_chunk);
   slot.next_chunk = 0;
@@ -281,7 +281,7 @@ PolicyFile Trainer::save(double best_held_out) const {
   training["generated"] = generated_;
   training["optimiser_steps"] = optimiser().steps();
   training["seconds"] = seconds();
-  if (std::isfinite(best_held_out)) training["best_validation"] = best_held_out;
+  if (std::isfinite(best_held_out)) training["best_held_out"] = best_held_out;
   for (const Slot& slot : slots_) {
     Task& task = *slot.task;
     nlohmann::ordered_json entry;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -38,7 +38,7 @@ struct TrainingOptions {
   double expert_share = 0.2;                // The share of the simulation stage's work that goes into search.
   std::uint64_t visits_per_generated = 24;  // Updates on one generated task before the next takes its place.
   std::uint64_t seed = 0;
-  const std::atomic<bool>* interrupted = nullptr;  // Cuts a search short; whoever calls step() stops by himself.
+  std::stop_token stop = {};  // Cuts a search short; whoever calls step() stops by himself.
   LearnerOptions learner;
 };
 

@@ -97,7 +97,7 @@ void find_first_placement(const Problem& problem, Objective& objective, const Me
     if (!may_search(problem, objective)) throw;
     return;
   }
-  if (record.makespan() == Costs::kNever) return;
+  if (record.empty()) return;
   const Placement start_placement = record.placement();
   Rng rng(options.seed);
   for (int round = 0; round < kRounds && !record.beats(bound) && !record.exhausted(); ++round)
@@ -114,7 +114,7 @@ Consequences infer(const Problem& problem, const SearchRecord& record) {
   known.tail = known.head;
   HeadFinder(relaxation, problem.op_count()).raise(known.head);
   HeadFinder(reversed, problem.op_count()).raise(known.tail);
-  if (record.makespan() == Costs::kNever) return known;
+  if (record.empty()) return known;
   return assume_makespan(relaxation, known.head, known.tail, record.next_better());
 }
 
@@ -145,7 +145,7 @@ Proposal exact(const Problem& problem, Objective& objective, const MethodOptions
   } else if (searched) {
     proposal.proven_bound = std::max(bound, search(problem, record));
   }
-  if (record.makespan() == Costs::kNever)
+  if (record.empty())
     throw InfeasibleError(fmt::format(
         "exact: {} placements of '{}' were simulated and none fits in memory; {}", record.evaluations(),
         problem.graph().title(), searched && !record.exhausted() ? "there is none" : "the search was not finished"));

@@ -9,10 +9,9 @@ Seconds SearchRecord::evaluate(const Placement& placement) {
   } catch (const OutOfTime&) {
     exhausted_ = true;
   }
-  if (makespan < makespan_) {
-    makespan_ = makespan;
-    placement_ = placement;
-    if (options_.on_progress) options_.on_progress({"exact", makespan_, evaluations_});
+  if (makespan < best_.value) {
+    best_ = {placement, makespan};
+    if (options_.on_progress) options_.on_progress({"exact", makespan, evaluations_});
   }
   return makespan;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "doppler/method.h"
+#include "doppler/place/search/candidate.h"
 
 namespace doppler {
 
@@ -24,14 +25,17 @@ class SearchRecord {
   void count(std::uint64_t evaluations = 1);
   bool exhausted() const { return exhausted_; }
 
-  Seconds makespan() const { return makespan_; }  // infinite: nothing found yet
-  const Placement& placement() const { return placement_; }
+  bool empty() const { return best_.empty(); }  // nothing found yet
+  Seconds makespan() const { return best_.value; }
+  const Placement& placement() const { return best_.placement; }
   std::uint64_t evaluations() const { return evaluations_; }
   // The longest makespan that would be better.
-  Seconds next_better() const { return makespan_ - grain_; }
+  Seconds next_better() const { return best_.value - grain_; }
   // True if nothing better can come from a branch with this lower bound; exact for integer times, otherwise
   // up to rounding.
-  bool beats(Seconds bound) const { return grain_ > 0 ? bound > next_better() : bound >= makespan_ * (1 - kRounding); }
+  bool beats(Seconds bound) const {
+    return grain_ > 0 ? bound > next_better() : bound >= best_.value * (1 - kRounding);
+  }
 
  private:
   static constexpr double kRounding = 1e-11;
@@ -41,8 +45,7 @@ class SearchRecord {
   Objective& objective_;
   std::uint64_t evaluations_per_look_, next_look_;
   Seconds grain_;  // all makespans are multiples of it; 0: unknown
-  Placement placement_;
-  Seconds makespan_ = Costs::kNever;
+  Candidate best_;
   std::uint64_t evaluations_ = 0;
   bool exhausted_ = false;
 };

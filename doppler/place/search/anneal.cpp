@@ -10,6 +10,7 @@
 #include "doppler/place/list/simple_placements.h"
 #include "doppler/place/list/single.h"
 #include "doppler/place/memory.h"
+#include "doppler/place/search/candidate.h"
 #include "doppler/place/search/search_state.h"
 #include "doppler/sim/ordered_evaluator.h"
 
@@ -32,11 +33,6 @@ constexpr std::uint64_t kStepsPerLook = 32;  // before that chain is looked up a
 constexpr double kFewStepsPerOp = 20;        // with fewer, a pass starts cooler: it cannot cross barriers anyway
 
 constexpr double kFewEvaluations = 20;  // a search costs as much before it begins
-
-struct Best {
-  Placement placement;
-  Seconds value = Costs::kNever;
-};
 
 class Chain {
  public:
@@ -63,7 +59,7 @@ class Chain {
   }
 
   // One cooling pass. `common` is the best of all chains so far.
-  void round(const Best& common) {
+  void round(const Candidate& common) {
     const bool first = rounds_++ == 0;
     const double heat = first ? first_heat_ : log_uniform(kCoolest, kHottest);
     const std::uint64_t steps = kStepsPerOp * problem_.op_count() * (rng_.below(4) == 0 ? kLongPass : 1);
@@ -71,7 +67,7 @@ class Chain {
       if (first || rng_.below(2) == 0) {
         if (!first) choose_start(ordered_best_);
         anneal_ordered(heat, steps, ordered_best_);
-      } else if (common.value < Costs::kNever) {
+      } else if (!common.empty()) {
         state_.assign(common.placement);
       }
       anneal_simulated(heat / 3, steps / 4);
@@ -85,7 +81,7 @@ class Chain {
     }
   }
 
-  const Best& best() const { return best_; }
+  const Candidate& best() const { return best_; }
   std::uint64_t evaluations() const { return evaluations_; }
   // Moves that change nothing cost little but not nothing: on a graph where nothing can move they are all there is.
   bool exhausted() const { return evaluations_left_ <= evaluations_ + idle_moves_ / 8; }
@@ -95,10 +91,10 @@ class Chain {
   double log_uniform(double low, double high) { return std::exp(rng_.uniform(std::log(low), std::log(high))); }
 
   // Mostly the best so far, sometimes this chain's last state, now and then a random placement.
-  void choose_start(const Best& best) {
+  void choose_start(const Candidate& best) {
     const double dice = rng_.uniform();
     if (dice < 0.6) {
-      if (best.value < Costs::kNever) state_.assign(best.placement);
+      if (!best.empty()) state_.assign(best.placement);
     } else if (dice < 0.75 && !problem_.memory_limited()) {
       for_each_unit(problem_, [&](OpId op) {
         const auto devices = problem_.devices(op);
@@ -110,7 +106,7 @@ class Chain {
     }
   }
 
-  void keep(Best& best, Seconds makespan) const {
+  void keep(Candidate& best, Seconds makespan) const {
     best.value = makespan;
     best.placement.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
     best.placement.priority.assign(ranks().begin(), ranks().end());
@@ -150,7 +146,7 @@ class Chain {
     state_.focus({}, 0);
   }
 
-  void anneal_ordered(double heat, std::uint64_t steps, Best& best) {
+  void anneal_ordered(double heat, std::uint64_t steps, Candidate& best) {
     ++evaluations_;
     const Seconds current = ordered_->reset(state_.device_of_op(), state_.order(), state_.rank());
     const auto attempt = [&](Seconds limit) {
@@ -234,8 +230,8 @@ class Chain {
   std::unique_ptr<OrderedEvaluator> ordered_;
   Placement start_;
   std::vector<OpId> critical_;
-  Best best_;
-  Best ordered_best_;  // by strict order, when the rules are `priority`
+  Candidate best_;
+  Candidate ordered_best_;  // by strict order, when the rules are `priority`
 };
 
 void sort_by_value(std::vector<Placement>& placements, Objective& objective) {
@@ -277,7 +273,7 @@ Proposal run_chains(const Problem& problem, Objective& objective, const MethodOp
   const std::uint64_t each =
       total == Budget::kUnlimited ? total : std::max<std::uint64_t>(total / std::max(count, 1u), 1);
   std::vector<std::unique_ptr<Chain>> chains(count);
-  Best best;
+  Candidate best;
   const auto meet = [&] {
     for (const auto& chain : chains)
       if (chain->best().value < best.value) best = chain->best();
@@ -303,7 +299,7 @@ Proposal run_chains(const Problem& problem, Objective& objective, const MethodOp
 
   Proposal proposal;
   proposal.evaluations = evaluations();
-  const bool fits = best.value < Costs::kNever;
+  const bool fits = !best.empty();
   proposal.placement = fits ? std::move(best.placement) : starts.front();
   proposal.placement.cause_of_op.resize(problem.op_count());
   for (OpId op = 0; op < problem.op_count(); ++op)

@@ -9,28 +9,27 @@ void Incumbent::consider(Placement placement, std::string_view winner) {
 }
 
 void Incumbent::consider(Proposal proposal, std::string_view winner) {
-  best_.evaluations += proposal.evaluations;
+  evaluations_ += proposal.evaluations;
   const Seconds value = objective_.value(proposal.placement);
   consider(std::move(proposal.placement), winner, value, true);
 }
 
 void Incumbent::consider(Placement placement, std::string_view winner, Seconds value, bool fits) {
-  ++best_.evaluations;
+  ++evaluations_;
   const bool first = considered_++ == 0;
-  if (!first && (fits != fits_ ? fits_ : value >= value_)) return;
-  best_.placement = std::move(placement);
-  best_.winner = winner;
+  if (!first && (fits != fits_ ? fits_ : value >= best_.value)) return;
+  best_ = {std::move(placement), value, winner};
   fits_ = fits;
-  value_ = value;
-  if (options_.on_progress) options_.on_progress({method_, value_, best_.evaluations});
+  if (options_.on_progress) options_.on_progress({method_, value, evaluations_});
 }
 
 bool Incumbent::exhausted() const {
-  return considered_ > 0 && (best_.evaluations >= options_.budget.evaluations() || options_.budget.out_of_time());
+  return considered_ > 0 && (evaluations_ >= options_.budget.evaluations() || options_.budget.out_of_time());
 }
 
 Proposal Incumbent::finish() && {
-  return fits_ ? std::move(best_) : fit_in_memory(objective_, std::move(best_), options_.budget);
+  Proposal found{std::move(best_.placement), evaluations_, std::string(best_.winner)};
+  return fits_ ? std::move(found) : fit_in_memory(objective_, std::move(found), options_.budget);
 }
 
 }  // namespace doppler

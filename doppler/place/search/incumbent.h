@@ -1,6 +1,7 @@
 #pragma once
 
 #include "doppler/place/memory.h"
+#include "doppler/place/search/candidate.h"
 
 namespace doppler {
 
@@ -27,12 +28,12 @@ class Incumbent {
     }
   }
   // Counts one more evaluation, of a placement that is known to be as good as one before.
-  void consider_equal() { ++best_.evaluations; }
+  void consider_equal() { ++evaluations_; }
 
   // True when the budget is used up; never before one placement was considered, so there is always an answer.
   bool exhausted() const;
   bool empty() const { return considered_ == 0; }
-  Seconds value() const { return value_; }
+  Seconds value() const { return best_.value; }
   // The best, made to fit in memory. Throws InfeasibleError if it cannot.
   Proposal finish() &&;
 
@@ -42,10 +43,9 @@ class Incumbent {
   std::string_view method_;
   Objective& objective_;
   const MethodOptions& options_;
-  Proposal best_;
-  std::uint64_t considered_ = 0;
+  Candidate best_;
   bool fits_ = false;
-  Seconds value_ = Costs::kNever;
+  std::uint64_t considered_ = 0, evaluations_ = 0;
 };
 
 }  // namespace doppler

@@ -7,6 +7,7 @@
 #include "doppler/place/cheap_methods.h"
 #include "doppler/place/learned.h"
 #include "doppler/place/search/anneal.h"
+#include "doppler/place/search/candidate.h"
 
 namespace doppler {
 namespace {
@@ -18,12 +19,6 @@ constexpr unsigned kTriesWithJitter = 4;
 constexpr double kMostToChoose = 0.3;  // of the time may go into the choice among them
 // The policy keeps a few numbers per op and device; beyond this many pairs that is too much memory for a guess.
 constexpr std::uint64_t kLargestForPolicy = 20'000'000;
-
-struct Candidate {
-  std::string_view name;
-  Placement placement;
-  Seconds value;
-};
 
 std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
   std::vector<Placement> placements;
@@ -72,7 +67,7 @@ class Portfolio {
     Candidate& best = candidates_[chooses_by_expectation() ? most_robust(problem_, candidates_) : 0];
     Proposal proposal;
     proposal.placement = std::move(best.placement);
-    proposal.winner = best.name;
+    proposal.winner = best.winner;
     proposal.evaluations = evaluations_;
     return proposal;
   }
@@ -109,7 +104,7 @@ class Portfolio {
     const Seconds before = options_.budget.time_left();
     const Seconds value = objective_.value(proposal.placement);
     if (options_.budget.has_deadline()) seconds_per_value_ = before - options_.budget.time_left();
-    candidates_.push_back({name, std::move(proposal.placement), value});
+    candidates_.push_back({std::move(proposal.placement), value, name});
     // Stable: among equals the earlier method is named.
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.value < b.value; });

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "doppler/place.h"
+#include "doppler/place/learned.h"
+
+namespace doppler {
+
+// Starts the clock of options.time.
+Budget budget_of(const PlaceOptions& options);
+
+// What a method is told of the options.
+MethodOptions method_options(const PlaceOptions& options, const Budget& budget,
+                             std::shared_ptr<const LearnedPolicy> policy);
+
+}  // namespace doppler
