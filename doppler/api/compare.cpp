@@ -61,13 +61,16 @@ class ComparedMethods {
   ComparedMethods(const Problem& problem, const PlaceOptions& options)
       : problem_(problem),
         options_(options),
-        objective_(options.objective ? options.objective : std::make_shared<ExactObjective>(problem)),
-        bound_(lower_bound(problem, budget_of(options))) {}
+        objective_(options.objective ? options.objective : usual_objective(problem)),
+        bound_(lower_bound(problem, budget_of(options))),
+        expected_bound_(bound_on_expectation(problem, budget_of(options))) {}
 
   Outcome run(const Method& method, const std::shared_ptr<const LearnedPolicy>& policy) {
     try {
       const Result result = place(*objective_, method, method_options(options_, budget_of(options_), policy), bound_);
       Outcome outcome = outcome_of(problem_, name(), result);
+      outcome.objective = objective_->name();
+      outcome.expected_bound = expected_bound_;
       if (!result.feasible) outcome.reason = "exceeds memory";
       return outcome;
     } catch (const InfeasibleError& error) {
@@ -94,6 +97,7 @@ class ComparedMethods {
   const PlaceOptions& options_;
   std::shared_ptr<Objective> objective_;
   LowerBound bound_;
+  std::optional<Seconds> expected_bound_;
 };
 
 // The best of the cheap methods is in every table, asked for or not, so that no method shines for want of a rival.

@@ -5,6 +5,16 @@
 
 namespace doppler {
 
+namespace {
+
+void add_expectation(Outcome& outcome, const Expectation& expectation) {
+  outcome.expected = expectation.mean;
+  outcome.expected_error = expectation.error;
+  outcome.p95 = expectation.p95;
+}
+
+}  // namespace
+
 Outcome outcome_of(const Problem& problem, std::string graph, const LowerBound& bound) {
   Outcome outcome;
   outcome.made = provenance_of(problem, std::move(graph));
@@ -26,13 +36,23 @@ Outcome outcome_of(const Problem& problem, std::string graph, const Result& resu
   outcome.optimal = result.optimal;
   outcome.seconds = result.seconds;
   outcome.jitter = problem.machine().jitter();
-  outcome.expected = result.expected;
+  if (result.expected) add_expectation(outcome, *result.expected);
   return outcome;
 }
 
 void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
   outcome.jitter = problem.machine().jitter();
-  if (outcome.jitter > 0) outcome.expected = ExpectedObjective(problem).value(placement);
+  if (outcome.jitter <= 0) return;
+  add_expectation(outcome, expectation_of(problem, placement));
+  outcome.expected_bound = bound_on_expectation(problem);
+}
+
+std::optional<Seconds> bound_on_expectation(const Problem& problem, const Budget& budget) {
+  constexpr std::size_t kMostRows = 20'000;  // ops and edges; beyond, the draws' bounds take seconds
+  if (problem.machine().jitter() <= 0 || problem.op_count() + problem.graph().edge_count() > kMostRows)
+    return std::nullopt;
+  const Seconds bound = expected_bound(problem, Draws{}.count, budget);
+  return bound > 0 ? std::optional(bound) : std::nullopt;
 }
 
 std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow) {

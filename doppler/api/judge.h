@@ -13,6 +13,8 @@ Outcome outcome_of(const Problem& problem, std::string graph, const LowerBound& 
 Outcome outcome_of(const Problem& problem, std::string graph, const Result& result);
 // Adds the makespan to expect if times vary as the machine says; nothing if it says nothing.
 void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement);
+// What no placement's expected makespan can beat; nothing where times do not vary, or where that takes too long.
+std::optional<Seconds> bound_on_expectation(const Problem& problem, const Budget& budget = Budget::unlimited());
 
 // One line that says why a run does not fit: op, device, bytes.
 std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow);

@@ -70,12 +70,13 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   // search that reaches the bound is done. From here on the clock runs.
   const Budget budget = budget_of(options);
   const LowerBound bound = lower_bound(problem, budget.share(kBoundShare));
+  const std::optional<Seconds> expected_bound = bound_on_expectation(problem, budget.share(kBoundShare));
   ExactObjective exact(problem);
   const std::optional<Seconds> single_device = best_single_device(exact, budget.share(kSingleDeviceShare));
 
   // Phase 2: the method looks for a placement that its objective likes, and it is simulated.
-  Objective& objective = options.objective ? *options.objective : exact;
-  const Result found = place(objective, method, method_options(options, budget, std::move(policy)), bound);
+  const std::shared_ptr<Objective> objective = options.objective ? options.objective : usual_objective(problem);
+  const Result found = place(*objective, method, method_options(options, budget, std::move(policy)), bound);
   const std::string graph = options.graph.empty() ? problem.graph().title() : options.graph;
   if (found.timeline.overflow) throw InfeasibleError(describe(graph, problem, *found.timeline.overflow));
 
@@ -83,6 +84,8 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   PlaceResult result;
   result.run = simulation_result(outcome_of(problem, graph, found), problem, found.timeline);
   result.run.outcome.made.budget = describe_budget(options);
+  result.run.outcome.objective = objective->name();
+  result.run.outcome.expected_bound = expected_bound;
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
   result.single_device = single_device;

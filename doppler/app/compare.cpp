@@ -51,6 +51,7 @@ void run_compare(const CompareFlags& options) {
     {
       ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
       placing.graph = loaded.file.path;
+      if (!options.objective.empty()) placing.objective = make_objective(options.objective, loaded.problem);
       placing.on_progress = [&](const Progress& state) { progress.show(state); };
       found = compare(loaded.problem, names, placing);
     }
@@ -80,6 +81,7 @@ void add_compare(CLI::App& command) {
   verb->add_option("--methods", options->methods,
                    "Comma-separated; default: all of 'doppler place --help' that need no training first")
       ->type_name("METHOD,…");
+  add_objective_flag(*verb, *options);
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);
   add_answer_flags(*verb, options->policy);

@@ -42,6 +42,7 @@ void run_place(const PlaceFlags& options) {
   keep_when_interrupted();
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
   placing.graph = loaded.file.path;
+  if (!options.objective.empty()) placing.objective = make_objective(options.objective, loaded.problem);
   placing.on_progress = [&](const Progress& state) { progress.show(state); };
   const PlaceResult result = place(loaded.problem, placing);
 
@@ -72,6 +73,7 @@ void add_place(CLI::App& command) {
   verb->add_option("--export", options->export_format,
                    "What -o gets instead: onnx (the model with a device per node), device-map (modules to devices)")
       ->type_name("FORMAT");
+  add_objective_flag(*verb, *options);
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);
   add_answer_flags(*verb, options->policy);

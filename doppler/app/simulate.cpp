@@ -21,7 +21,10 @@ struct SimulateOptions : Options {
 void run_simulate(const SimulateOptions& options) {
   check_outputs({options.graph, options.placement, options.machine},
                 {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}});
-  const LoadedProblem loaded = load(options.graph, options);
+  Options loading = options;
+  if (options.objective == "exact") loading.jitter = 0;
+  const LoadedProblem loaded = load(options.graph, loading);
+  if (!options.objective.empty()) make_objective(options.objective, loaded.problem);  // It may contradict the machine.
   const Placement placement =
       placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");
 
@@ -32,6 +35,7 @@ void run_simulate(const SimulateOptions& options) {
     write_file_atomically(options.dot, graph_to_dot(loaded.problem.graph(), placement.device_of_op));
   SimulationResult result = simulate(loaded.problem, placement, timeline);
   result.outcome.made.graph = loaded.file.path;
+  result.outcome.objective = options.objective;
   present(options, result);
   if (timeline.overflow) throw InfeasibleError(describe(loaded.file.path, loaded.problem, *timeline.overflow));
 }
@@ -48,6 +52,7 @@ void add_simulate(CLI::App& command) {
   verb->add_option("--trace", options->trace, "The timeline for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
   verb->add_option("--dot", options->dot, "The graph for Graphviz, coloured by device")->type_name("FILE");
+  add_objective_flag(*verb, *options);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -71,7 +71,9 @@ Target parse_target(const std::string& text, const TrainOptions& options) {
 }
 std::unique_ptr<Task> load_task(const std::string& text, const TrainOptions& options) {
   const Target target = parse_target(text, options);
-  return make_task(target.name(), load(target.path, target.options).problem, true);
+  const Problem problem = load(target.path, target.options).problem;
+  if (options.objective.empty()) return make_task(target.name(), problem, true);
+  return make_task(target.name(), make_objective(options.objective, problem), true);
 }
 
 TrainingOptions training_from(const TrainOptions& options, const Policy& policy) {
@@ -293,7 +295,7 @@ class TrainingSession {
       const SystemStage* system = trainer_.system();
       const Placement& placement = system != nullptr && system->finished() ? system->verdict()->placement : task.best();
       made.makespan = ExactObjective(task.problem()).value(placement);
-      made.lower_bound = task.bound();
+      made.lower_bound = task.objective().exact() ? task.bound() : lower_bound(task.problem()).value;
       run_->save_placement(task.name(), placement, made);
     }
   }
@@ -423,6 +425,7 @@ void add_train(CLI::App& command) {
   verb->add_option("--without", options->without,
                    "For ablations: parts of the policy, comma-separated (docs/learning.md)");
   add_system_flags(*verb, options->system);
+  add_objective_flag(*verb, *options);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);

@@ -19,6 +19,7 @@
 #include "doppler/bounds/communication_bound.h"
 #include "doppler/bounds/destructive_bound.h"
 #include "doppler/bounds/work_bound.h"
+#include "doppler/machine/jitter.h"
 
 namespace doppler {
 namespace {
@@ -26,8 +27,9 @@ namespace {
 // The time of a bound grows with these. They keep it near a tenth of a second for the published graphs, and
 // near a second for 10^5 ops.
 constexpr std::size_t kAncestorVisits = 1'600'000;  // per direction: op count times ancestors looked at
-constexpr std::size_t kFewestAncestors = 16;        // fewer are not worth the trouble
-constexpr std::size_t kDestructiveOps = 500;        // in larger graphs no contradiction is tried
+constexpr std::size_t kVisitsPerDraw = kAncestorVisits / 16;
+constexpr std::size_t kFewestAncestors = 16;  // fewer are not worth the trouble
+constexpr std::size_t kDestructiveOps = 500;  // in larger graphs no contradiction is tried
 constexpr int kDestructiveAttempts = 16;
 // Taken off where times are not integers: a simulation may add the same times in another order.
 constexpr double kRounding = 1e-12;
@@ -77,7 +79,8 @@ bool integer_times(const Problem& problem) {
 namespace {
 
 // Raises `best` by one kind after the other. Throws OutOfTime.
-void raise_bound(const Problem& problem, const Budget& budget, LowerBound& best) {
+void raise_bound(const Problem& problem, const Budget& budget, std::size_t ancestor_visits, bool destructive,
+                 LowerBound& best) {
   Watch watch(budget);
   const std::size_t n = problem.op_count();
   const auto look = [&] { watch.step(n); };  // before what takes long for many ops
@@ -94,14 +97,14 @@ void raise_bound(const Problem& problem, const Budget& budget, LowerBound& best)
     for (OpId op = 0; op < n; ++op) improve(best, head[op] + relaxation.work[op] + tail[op], kind);
   };
   raise(0, LowerBound::Kind::critical_path);
-  if (kAncestorVisits / n >= kFewestAncestors) raise(kAncestorVisits / n, LowerBound::Kind::communication);
+  if (ancestor_visits / n >= kFewestAncestors) raise(ancestor_visits / n, LowerBound::Kind::communication);
 
   look();
   std::vector<Task> tasks(n);
   for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
   improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
 
-  if (n <= kDestructiveOps)
+  if (destructive && n <= kDestructiveOps)
     improve(best, destructive_bound(relaxation, head, tail, best.value, kDestructiveAttempts),
             LowerBound::Kind::contradiction);
 }
@@ -111,12 +114,27 @@ void raise_bound(const Problem& problem, const Budget& budget, LowerBound& best)
 LowerBound lower_bound(const Problem& problem, const Budget& budget) {
   LowerBound best;
   try {
-    raise_bound(problem, budget, best);
+    raise_bound(problem, budget, kAncestorVisits, true, best);
   } catch (const OutOfTime&) {
     // What was found holds without the rest.
   }
   best.value = integer_times(problem) ? std::ceil(best.value) : best.value * (1 - kRounding);
   return best;
+}
+
+Seconds expected_bound(const Problem& problem, std::size_t draws, const Budget& budget) {
+  Seconds sum = 0;
+  try {
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      LowerBound bound;
+      raise_bound(problem.drawn(JitterDraw::number(draw, problem.machine().jitter(), problem.rules().seed, 0)), budget,
+                  kVisitsPerDraw, false, bound);
+      sum += bound.value * (1 - kRounding);
+    }
+  } catch (const OutOfTime&) {
+    return 0;
+  }
+  return draws > 0 ? sum / static_cast<double>(draws) : 0;
 }
 
 }  // namespace doppler

@@ -6,6 +6,10 @@
 
 namespace doppler {
 
+JitterDraw JitterDraw::number(std::size_t draw, double sigma, std::uint64_t seed, std::uint64_t stream) {
+  return {sigma, mix(stream == 0 ? seed : mix(seed, stream), draw)};
+}
+
 // exp(sigma·z - sigma²/2), z standard normal, has mean 1.
 double JitterDraw::factor(std::uint64_t index) const {
   if (sigma == 0) return 1.0;

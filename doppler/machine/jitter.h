@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace doppler {
@@ -10,7 +11,12 @@ struct JitterDraw {
   double sigma = 0;  // 0: every factor is 1
   std::uint64_t seed = 0;
 
+  // Returns one of many draws that follow from a seed; other streams are other draws.
+  static JitterDraw number(std::size_t draw, double sigma, std::uint64_t seed, std::uint64_t stream);
+
   double factor(std::uint64_t index) const;
+  double op_factor(std::uint32_t op) const { return factor(op); }
+  double tensor_factor(std::uint32_t tensor) const { return JitterDraw{sigma, ~seed}.factor(tensor); }
 };
 
 }  // namespace doppler

@@ -79,7 +79,7 @@ constexpr double kMostForExpectation = 0.2;  // of the time
 // What a method's answer still needs when the method is done.
 struct AfterTheMethod {
   Seconds simulation = 0;
-  std::size_t draws = ExpectedObjective::kDraws;  // for the expected makespan
+  std::size_t draws = Draws{}.count;  // for the expected makespan
   Seconds in_all() const { return simulation * static_cast<double>(1 + draws); }
 };
 
@@ -136,7 +136,7 @@ Result place(Objective& objective, const Method& method, const MethodOptions& op
                     "more time",
                     problem.graph().title(), method.name));
   if (after.draws > 0 && !options.budget.interrupted())
-    result.expected = ExpectedObjective(problem, problem.machine().jitter(), after.draws).value(proposal.placement);
+    result.expected = expectation_of(problem, proposal.placement, after.draws);
   result.method = method.name;
   result.winner = proposal.winner.empty() ? result.method : std::move(proposal.winner);
   result.placement = std::move(proposal.placement);

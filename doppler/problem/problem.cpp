@@ -71,6 +71,12 @@ Problem Problem::on(Machine machine) const {
   return other;
 }
 
+Problem Problem::drawn(const JitterDraw& draw) const {
+  Problem other = *this;
+  other.costs_ = std::make_shared<Costs>(costs_->drawn(draw));
+  return other;
+}
+
 Problem Problem::with(std::shared_ptr<const program::RunnableProgram> program) const {
   Problem other = *this;
   other.program_ = std::move(program);

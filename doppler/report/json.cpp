@@ -75,8 +75,14 @@ void fields(Archive& a, T& outcome) {
   a("optimal", outcome.optimal);
   a("feasible", outcome.feasible);
   a.or_absent("reason", outcome.reason);
+  a.or_absent("objective", outcome.objective);
   a("expected", outcome.expected);
-  if (outcome.expected) a("jitter", outcome.jitter);
+  if (outcome.expected) {
+    a("expected_error", outcome.expected_error);
+    a("p95", outcome.p95);
+    a("expected_bound", outcome.expected_bound);
+    a("jitter", outcome.jitter);
+  }
   a.or_absent("doppler", outcome.made.version);
   a.or_absent("budget", outcome.made.budget);
 }

@@ -25,7 +25,11 @@ std::vector<double> busy_by_part(const Timeline& timeline, DeviceId devices) {
 }  // namespace
 
 bool better(const Outcome& a, const Outcome& b) {
-  return a.feasible && (!b.feasible || a.expected.value_or(a.made.makespan) < b.expected.value_or(b.made.makespan));
+  const auto value = [](const Outcome& outcome) {
+    if (outcome.objective == "exact") return outcome.made.makespan;
+    return (outcome.objective == "p95" ? outcome.p95 : outcome.expected).value_or(outcome.made.makespan);
+  };
+  return a.feasible && (!b.feasible || value(a) < value(b));
 }
 
 std::string_view to_string(GraphFacts::Measure measure) {

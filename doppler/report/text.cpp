@@ -31,7 +31,10 @@ std::string text_of(const SimulationResult& result) {
   std::string text = fmt::format("makespan     {}{}\n", time(outcome.made.makespan),
                                  outcome.feasible ? "" : "  INFEASIBLE: exceeds memory");
   if (outcome.expected)
-    text += fmt::format("expected     {} (times vary by {} on this machine)\n", time(*outcome.expected),
+    text += fmt::format("expected     {} ± {}, 95 % within {}{} (times vary by {} on this machine)\n",
+                        time(*outcome.expected), time(outcome.expected_error.value_or(0)),
+                        time(outcome.p95.value_or(*outcome.expected)),
+                        outcome.expected_bound ? fmt::format(", at best {}", time(*outcome.expected_bound)) : "",
                         percent(outcome.jitter));
   text += fmt::format("lower bound  {} ({})\n", time(outcome.made.lower_bound), to_string(outcome.bound_kind));
   text += fmt::format("gap          {}\n", outcome.optimal ? "0 %, proven optimal" : percent(outcome.gap));
@@ -293,7 +296,7 @@ std::string text_of(const TrainingResult& training) {
   for (const TrainingResult::Task& task : training.tasks) {
     const bool bounded = task.best && task.lower_bound > 0;
     table.add_row({task.graph, task.best ? format_time(*task.best, task.unitless) : "-",
-                   format_time(task.lower_bound, task.unitless),
+                   task.lower_bound > 0 ? format_time(task.lower_bound, task.unitless) : "-",
                    bounded ? percent(gap(*task.best, task.lower_bound)) : "-"});
   }
   return text + "\n" + table.text();

@@ -1,21 +1,24 @@
 #include "doppler/objective.h"
 
-#include <numeric>
+#include <cmath>
 
-#include "doppler/base/rng.h"
+#include "doppler/base/error.h"
+#include "doppler/base/statistics.h"
+#include "doppler/sim/jitter_sample.h"
 #include "doppler/sim/ordered_evaluator.h"
+#include "doppler/sim/sampled_evaluator.h"
 #include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
 
-// Tables take about a hundred bytes per op and edge; beyond a gigabyte the draws take turns in one table.
-constexpr std::size_t kMostTableRows = 10'000'000;
+constexpr std::uint64_t kSearchStream = 1;         // of the draws by which searches go
+constexpr std::size_t kMostRowsToExpect = 60'000;  // ops and edges: beyond, a search has time for few values
 
-Problem without_ties(const Problem& problem) {
-  Rules rules = problem.rules();
-  rules.ties = Ties::by_id;  // times that vary do not tie
-  return problem.with(rules);
+// Null where the tables of the draws are too large to keep: then there are no changes that are judged quickly.
+std::unique_ptr<SampledEvaluator> sampled_evaluator(const Problem& problem, double jitter) {
+  if (jitter <= 0 || !JitterSample::keeps_tables(problem, SampledEvaluator::kDraws)) return nullptr;
+  return std::make_unique<SampledEvaluator>(problem, jitter);
 }
 
 }  // namespace
@@ -24,6 +27,8 @@ Objective::Objective(Problem problem) : problem_(std::move(problem)) {}
 Objective::~Objective() = default;
 
 std::unique_ptr<OrderedEvaluator> Objective::ordered() const { return nullptr; }
+std::unique_ptr<Objective> Objective::redrawn(Draws) const { return nullptr; }
+std::unique_ptr<SampledEvaluator> Objective::sampled() const { return nullptr; }
 
 Simulator& Objective::exact_simulator() {
   if (!simulator_) simulator_ = std::make_unique<Simulator>(problem_);
@@ -48,52 +53,88 @@ std::unique_ptr<OrderedEvaluator> ExactObjective::ordered() const {
   return OrderedEvaluator::supports(problem()) ? std::make_unique<OrderedEvaluator>(problem()) : nullptr;
 }
 
-ExpectedObjective::ExpectedObjective(const Problem& problem, double jitter, std::size_t draws)
-    : Objective(problem),
-      jitter_(jitter),
-      draws_(jitter > 0 ? draws : 1),
-      drawn_(jitter > 0 ? without_ties(problem) : problem) {
-  const std::size_t rows = std::size_t{problem.op_count()} + problem.graph().edge_count();
-  if (draws_ > 1 && rows * draws_ > kMostTableRows) return;
-  for (std::size_t draw = 0; draw < draws_; ++draw)
-    simulators_.emplace_back(drawn_, JitterDraw{jitter_, mix(problem.rules().seed, draw)});
-}
+ExpectedObjective::ExpectedObjective(const Problem& problem, double jitter, Draws draws)
+    : Objective(problem), sample_(std::make_unique<JitterSample>(problem, jitter, draws.count, draws.stream)) {}
 ExpectedObjective::~ExpectedObjective() = default;
 
-std::unique_ptr<Objective> ExpectedObjective::another() const {
-  return std::make_unique<ExpectedObjective>(problem(), jitter_, draws_);
+std::unique_ptr<Objective> ExpectedObjective::another() const { return redrawn({sample_->draws(), sample_->stream()}); }
+std::unique_ptr<Objective> ExpectedObjective::redrawn(Draws draws) const {
+  return std::make_unique<ExpectedObjective>(problem(), sample_->jitter(), draws);
 }
-
-template <typename Visit>
-void ExpectedObjective::for_each_draw(Visit visit) {
-  for (Simulator& simulator : simulators_) visit(simulator);
-  if (!simulators_.empty()) return;
-  for (std::size_t draw = 0; draw < draws_; ++draw) {
-    Simulator simulator(drawn_, JitterDraw{jitter_, mix(problem().rules().seed, draw)});
-    visit(simulator);
-  }
+std::unique_ptr<SampledEvaluator> ExpectedObjective::sampled() const {
+  return sampled_evaluator(problem(), sample_->jitter());
 }
 
 Seconds ExpectedObjective::value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
   Seconds sum = 0;
-  for_each_draw([&](Simulator& simulator) { sum += simulator.makespan(device_of_op, priority); });
-  return sum / static_cast<double>(draws_);
+  sample_->for_each([&](Simulator& simulator) { sum += simulator.makespan(device_of_op, priority); });
+  return sum / static_cast<double>(sample_->draws());
 }
 
 std::vector<Seconds> ExpectedObjective::values(std::span<const Placement> placements) {
   std::vector<Seconds> sums(placements.size(), 0.0);
-  for_each_draw([&](Simulator& simulator) {
+  sample_->for_each([&](Simulator& simulator) {
     for (std::size_t i = 0; i < placements.size(); ++i) sums[i] += simulator.makespan(placements[i]);
   });
-  for (Seconds& sum : sums) sum /= static_cast<double>(draws_);
+  for (Seconds& sum : sums) sum /= static_cast<double>(sample_->draws());
   return sums;
 }
 
 std::vector<Seconds> ExpectedObjective::makespans(const Placement& placement) {
   std::vector<Seconds> result;
-  for_each_draw(
-      [&](Simulator& simulator) { result.push_back(simulator.makespan(placement.device_of_op, placement.priority)); });
+  sample_->for_each([&](Simulator& simulator) { result.push_back(simulator.makespan(placement)); });
   return result;
+}
+
+QuantileObjective::QuantileObjective(const Problem& problem, Draws draws)
+    : Objective(problem),
+      sample_(std::make_unique<JitterSample>(problem, problem.machine().jitter(), draws.count, draws.stream)) {}
+QuantileObjective::~QuantileObjective() = default;
+
+std::unique_ptr<Objective> QuantileObjective::another() const { return redrawn({sample_->draws(), sample_->stream()}); }
+std::unique_ptr<Objective> QuantileObjective::redrawn(Draws draws) const {
+  return std::make_unique<QuantileObjective>(problem(), draws);
+}
+std::unique_ptr<SampledEvaluator> QuantileObjective::sampled() const {
+  return sampled_evaluator(problem(), sample_->jitter());
+}
+Seconds QuantileObjective::value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
+  std::vector<Seconds> makespans;
+  sample_->for_each([&](Simulator& simulator) { makespans.push_back(simulator.makespan(device_of_op, priority)); });
+  return quantile(std::move(makespans), kQuantile);
+}
+
+Expectation expectation_of(const Problem& problem, const Placement& placement, std::size_t draws) {
+  const std::vector<Seconds> makespans = ExpectedObjective(problem, Draws{draws}).makespans(placement);
+  const auto count = static_cast<double>(makespans.size());
+  Expectation result;
+  for (const Seconds makespan : makespans) result.mean += makespan;
+  result.mean /= count;
+  double squares = 0;
+  for (const Seconds makespan : makespans) squares += (makespan - result.mean) * (makespan - result.mean);
+  if (count > 1) result.error = std::sqrt(squares / (count - 1) / count);
+  result.p95 = quantile(makespans, QuantileObjective::kQuantile);
+  return result;
+}
+
+std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& problem) {
+  if (name == "exact") return std::make_unique<ExactObjective>(problem);
+  if (name != "expected" && name != "p95")
+    throw InputError(fmt::format("objective: found '{}'; required exact, expected or p95", name));
+  if (problem.machine().jitter() <= 0)
+    throw InputError(
+        fmt::format("objective {}: found machine '{}', whose times do not vary; required one that is "
+                    "calibrated, or a jitter",
+                    name, problem.machine().name()));
+  if (name == "expected")
+    return std::make_unique<ExpectedObjective>(problem, Draws{SampledEvaluator::kDraws, kSearchStream});
+  return std::make_unique<QuantileObjective>(problem, Draws{63, kSearchStream});
+}
+
+std::unique_ptr<Objective> usual_objective(const Problem& problem) {
+  const std::size_t rows = std::size_t{problem.op_count()} + problem.graph().edge_count();
+  const bool expected = problem.machine().jitter() > 0 && rows <= kMostRowsToExpect;
+  return make_objective(expected ? "expected" : "exact", problem);
 }
 
 }  // namespace doppler

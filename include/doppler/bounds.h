@@ -6,7 +6,7 @@
 //   doppler::gap(makespan, bound.value);         // 0.08: at most 8 % could still be won
 //   doppler::reaches(makespan, bound.value);     // the placement is proven optimal
 //
-// Limits. It holds for exact times: the mean over draws of a machine's jitter may be below it. On large graphs the
+// Limits. It holds for exact times; expected_bound() is for the mean over draws of a machine's jitter. On large graphs the
 // expensive arguments look less far, so a gap there says more about the bound than about the placement.
 
 #include <string_view>
@@ -42,6 +42,11 @@ inline double gap(Seconds makespan, Seconds bound) { return bound > 0 ? makespan
 // It is an integer if all times are, and holds for every discipline, link model and priority. When the budget ends it is
 // the best so far, at worst 0. The mathematics stands in bounds.cpp.
 LowerBound lower_bound(const Problem& problem, const Budget& budget = Budget::unlimited());
+
+// A time that the mean makespan over the first `draws` draws of the machine's jitter cannot beat, whatever placement is
+// chosen before the draws are known: the mean of a lower bound of each draw. These are the draws by which results say
+// what is to be expected. Looks less far than lower_bound(); 0 if time is up first.
+Seconds expected_bound(const Problem& problem, std::size_t draws, const Budget& budget = Budget::unlimited());
 
 // Says whether all times are integers, so that every exact makespan is one too, and sums of them are exact.
 bool integer_times(const Problem& problem);

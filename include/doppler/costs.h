@@ -8,6 +8,8 @@
 
 namespace doppler {
 
+struct JitterDraw;
+
 // Seconds per (op, device) and per (tensor, source, destination): everything a scheduler needs to know of a
 // graph on a machine, which it shares.
 //
@@ -25,6 +27,9 @@ class Costs {
   Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine);
   Costs(Graph graph, Machine machine)
       : Costs(std::make_shared<Graph>(std::move(graph)), std::make_shared<Machine>(std::move(machine))) {}
+
+  // The same costs, but every op and every tensor takes its time times its factor in the draw.
+  Costs drawn(const JitterDraw& draw) const;
 
   const Graph& graph() const { return *graph_; }
   const Machine& machine() const { return *machine_; }

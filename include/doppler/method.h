@@ -63,7 +63,7 @@ struct Result {
   LowerBound bound;
   double gap = 0;  // makespan / bound - 1
   bool feasible = true;
-  std::optional<Seconds> expected;  // if times vary and there was time: the mean makespan, see ExpectedObjective
+  std::optional<Expectation> expected;  // if times vary and there was time
   Seconds seconds = 0;
   std::uint64_t evaluations = 0;
   std::uint64_t seed = 0;

@@ -11,8 +11,18 @@
 
 namespace doppler {
 
+class JitterSample;
 class OrderedEvaluator;
+class SampledEvaluator;
 class Simulator;
+
+// Which outcomes of a machine's jitter are looked at. They follow from the rules' seed and the stream, and are the same
+// for all placements, so that two values can be compared. Stream 0 is what results are reported by; searches look at
+// others, so that a report is no kinder to what they found than to anything else.
+struct Draws {
+  std::size_t count = 31;
+  std::uint64_t stream = 0;
+};
 
 // What a placement is worth, in seconds; less is better. It is all that searches and learners know about time: none of
 // them asks the simulator itself. Not thread-safe: every thread takes another().
@@ -38,6 +48,10 @@ class Objective {
   virtual bool exact() const { return false; }
   // Evaluates small changes of strictly ordered placements much faster; null where the objective has no such way.
   virtual std::unique_ptr<OrderedEvaluator> ordered() const;
+  // The same objective by other draws of times that vary, and what judges small changes of a placement by few of them;
+  // null where nothing is drawn. A search that has found something by some draws asks others what it is worth.
+  virtual std::unique_ptr<Objective> redrawn(Draws draws) const;
+  virtual std::unique_ptr<SampledEvaluator> sampled() const;
 
   const Problem& problem() const { return problem_; }
 
@@ -71,21 +85,23 @@ class ExactObjective final : public Objective {
   Simulator& simulator_;
 };
 
-// The mean makespan over draws of the machine's jitter. The draws follow from the rules' seed and are the same for all
-// placements, so that two values can be compared. Two devices that wait for one another wait for the slower one, hence
-// this is more than the exact makespan, by little if a placement leaves some slack. Without jitter it is the exact one.
+// The mean makespan over draws of the machine's jitter. Two devices that wait for one another wait for the slower one,
+// hence this is more than the exact makespan, by little if a placement leaves some slack. Without jitter it is the exact
+// one.
 class ExpectedObjective final : public Objective {
  public:
-  static constexpr std::size_t kDraws = 31;
   // Times vary by the machine's own jitter, or by another.
-  explicit ExpectedObjective(const Problem& problem) : ExpectedObjective(problem, problem.machine().jitter()) {}
-  ExpectedObjective(const Problem& problem, double jitter, std::size_t draws = kDraws);
+  explicit ExpectedObjective(const Problem& problem, Draws draws = {})
+      : ExpectedObjective(problem, problem.machine().jitter(), draws) {}
+  ExpectedObjective(const Problem& problem, double jitter, Draws draws = {});
   ~ExpectedObjective() override;
 
   std::string_view name() const override { return "expected"; }
   Seconds value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) override;
   using Objective::value;
   std::unique_ptr<Objective> another() const override;
+  std::unique_ptr<Objective> redrawn(Draws draws) const override;
+  std::unique_ptr<SampledEvaluator> sampled() const override;
 
   // The values of several placements. Where the tables of all draws would be too large to keep, this is much faster
   // than one value after the other.
@@ -94,13 +110,40 @@ class ExpectedObjective final : public Objective {
   std::vector<Seconds> makespans(const Placement& placement);
 
  private:
-  template <typename Visit>
-  void for_each_draw(Visit visit);
-
-  double jitter_;
-  std::size_t draws_;
-  Problem drawn_;
-  std::vector<Simulator> simulators_;  // one per draw, or a single one for all where tables of all would be too large
+  std::unique_ptr<JitterSample> sample_;
 };
+
+// The makespan that all but one run in twenty keep: the 95 % quantile over draws of the machine's jitter.
+class QuantileObjective final : public Objective {
+ public:
+  static constexpr double kQuantile = 0.95;
+  explicit QuantileObjective(const Problem& problem, Draws draws = {.count = 63});
+  ~QuantileObjective() override;
+
+  std::string_view name() const override { return "p95"; }
+  Seconds value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) override;
+  using Objective::value;
+  std::unique_ptr<Objective> another() const override;
+  std::unique_ptr<Objective> redrawn(Draws draws) const override;
+  // Its changes are judged by means: a quantile of few draws says nothing. What a search finds is judged by quantiles.
+  std::unique_ptr<SampledEvaluator> sampled() const override;
+
+ private:
+  std::unique_ptr<JitterSample> sample_;
+};
+
+// What is to be expected of a placement where times vary, over the draws that results are reported by.
+struct Expectation {
+  Seconds mean = 0, error = 0;  // the standard error of the mean
+  Seconds p95 = 0;              // the 95 % quantile
+};
+Expectation expectation_of(const Problem& problem, const Placement& placement, std::size_t draws = Draws{}.count);
+
+// The objective of a name: exact, expected or p95. Throws InputError if there is none, or if it is one of times that
+// vary and the machine's do not.
+std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& problem);
+// What placements are judged by unless somebody says otherwise: by what is to be expected where the machine's times
+// vary, as long as the graph is small enough for that (about 20 000 ops); else by exact times.
+std::unique_ptr<Objective> usual_objective(const Problem& problem);
 
 }  // namespace doppler

@@ -8,8 +8,8 @@
 //   found.run.outcome.gap;             // how far above a bound that no placement can beat: 0.08 is 8 %
 //   found.placement.device_of_op;      // a device for every op
 //
-// Limits. The makespan is simulated with the machine's exact times; where times vary, outcome.expected says what to
-// expect. A method that searches uses the whole time it is given, unless it reaches the bound. The same seed and number
+// Limits. The makespan is simulated with the machine's exact times. Where they vary, methods go by what is to be
+// expected, outcome.expected, which is seldom what exact times say. A method that searches uses the whole time it is given, unless it reaches the bound. The same seed and number
 // of `evaluations` give the same placement at any number of threads; a time does not.
 
 #include <functional>
@@ -37,7 +37,7 @@ struct PlaceOptions {
   std::uint32_t samples = 64;  // learned methods: placements to draw beside the greedy one
   bool alone = false;          // learned methods: the policy's own answer, even if a heuristic does better
   bool published = false;      // critical_path: with the defects of the published code, for parity
-  std::shared_ptr<Objective> objective = nullptr;         // what placements are judged by; null: the exact makespan
+  std::shared_ptr<Objective> objective = nullptr;         // what placements are judged by; null: usual_objective()
   std::string graph = {};                                 // the name that results have for the graph; empty: its title
   std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
   std::stop_token stop = {};  // request_stop() of its source, from anywhere: the best so far is returned soon

@@ -74,6 +74,8 @@ class Problem {
   // The same problem by other rules, or on another machine. Costs are computed again only where the machine is another.
   Problem with(const Rules& rules) const;
   Problem on(Machine machine) const;
+  // One outcome of times that vary: the same problem with the costs of the draw. Default priorities follow its times.
+  Problem drawn(const JitterDraw& draw) const;
   // The same problem with the program that its graph was lowered from, which an executor can run.
   Problem with(std::shared_ptr<const program::RunnableProgram> program) const;
 

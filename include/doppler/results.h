@@ -28,13 +28,17 @@ struct Outcome {
   std::string reason = {};  // why there is no placement; makespan and gap then mean nothing
   Seconds seconds = 0;      // wall-clock time of the method
   bool unitless = false;
-  std::optional<Seconds> expected = std::nullopt;  // the mean makespan if times vary; none if they do not
-  double jitter = 0;                               // how much they do
+  // What the method went by: exact, expected, p95, or an objective of yours; empty: nothing was searched.
+  std::string objective = {};
+  // If times vary: the mean makespan with its standard error, the 95 % quantile, and what no mean can beat (none for
+  // large graphs). They are over the same draws.
+  std::optional<Seconds> expected = {}, expected_error = {}, p95 = {}, expected_bound = {};
+  double jitter = 0;  // how much they vary
 
   bool operator==(const Outcome&) const = default;
 };
 
-// Whether `a` is the one to take: by what is to be expected, where times vary. All outcomes of a graph say it, or none.
+// Whether `a` is the one to take: by the objective or, if none is named, by what is to be expected where times vary.
 bool better(const Outcome& a, const Outcome& b);
 
 // What one device did in a run.

@@ -5,6 +5,8 @@
 #include "doppler/bounds/communication_bound.h"
 #include "doppler/bounds/destructive_bound.h"
 #include "doppler/bounds/work_bound.h"
+#include "doppler/graph/generate.h"
+#include "doppler/objective.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {
@@ -182,6 +184,35 @@ TEST(ALowerBound, HoldsWithSlotsSpeedsPinsGroupsAndChannels) {
     const Problem world(std::move(mixed.graph), std::move(mixed.machine), rules, mixed.pins);
     const LowerBound bound = lower_bound(world);
     ASSERT_LE(bound.value, best_by_brute_force(world)) << "graph " << i << ", kind " << to_string(bound.kind);
+  }
+}
+
+TEST(AnExpectedBound, IsTheMeanOfTheBoundsOfTheDraws) {
+  // A chain of three ops of 1 s on two devices: each draw is bounded by the sum of its own times, which is the makespan
+  // on one device.
+  GraphBuilder builder("chain");
+  for (OpId op = 0; op < 3; ++op) builder.add_op({.explicit_times = {{"*", 1.0}}});
+  for (OpId op = 0; op < 2; ++op) builder.add_consumer(builder.add_tensor(op, 0, 1.0), op + 1);
+  const Problem problem(std::move(builder).build(), uniform_machine(2).with_jitter(0.3));
+  const Placement on_one{.device_of_op = {0, 0, 0}};
+  const Seconds expected = ExpectedObjective(problem).value(on_one);
+  EXPECT_NEAR(expected_bound(problem, Draws{}.count), expected, 1e-9 * expected);
+  EXPECT_LE(expected_bound(problem, Draws{}.count), expected);
+  EXPECT_EQ(expected_bound(problem, 0), 0);
+}
+
+TEST(AnExpectedBound, IsNeverAboveAMeanOfTheSameDraws) {
+  Rng rng(5);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Problem problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = seed, .costs = {}}),
+                          load_machine("p100x4").with_jitter(0.2), Rules{.seed = seed});
+    const Seconds bound = expected_bound(problem, Draws{}.count);
+    EXPECT_GT(bound, 0);
+    for (int i = 0; i < 5; ++i) {
+      Placement placement;
+      for (OpId op = 0; op < 40; ++op) placement.device_of_op.push_back(rng.below(4));
+      EXPECT_LE(bound, ExpectedObjective(problem).value(placement));
+    }
   }
 }
 

@@ -92,6 +92,76 @@ TEST(Annealing, StopsAtAKnownBound) {
   EXPECT_EQ(test::makespan(world, test::run(anneal, world, options)), 2);  // would never return otherwise
 }
 
+// A graph on a machine whose times vary, where exact schedules are fragile.
+Problem fragile() {
+  RandomOptions options;
+  options.ops = 100;
+  options.seed = 4;
+  return Problem(generate_random(options), load_machine("v100x8").with_jitter(0.2));
+}
+
+TEST(AnnealingByDraws, ExpectsLessThanAnnealingByExactTimes) {
+  const Problem world = fragile();
+  const auto expected = usual_objective(world);
+  ASSERT_EQ(expected->name(), "expected");
+  ExactObjective exact(world);
+  constexpr std::uint64_t kCount = test::kSanitized ? 20'000 : 60'000;
+  double ratios = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    MethodOptions options = evaluations(kCount);
+    options.seed = seed;
+    const Placement by_draws = anneal(world, *expected, options).placement;
+    const Placement by_times = anneal(world, exact, options).placement;
+    // The judges are draws that neither has seen.
+    ExpectedObjective judge(world, Draws{400, 99});
+    ratios += judge.value(by_draws) / judge.value(by_times) / 3;
+  }
+  EXPECT_LT(ratios, 0.99);
+}
+
+TEST(AnnealingByDraws, GivesTheSameBytesAtAnyNumberOfThreads) {
+  const Problem world = fragile();
+  const auto objective = usual_objective(world);
+  for (const std::uint64_t count : {3'000, test::kSanitized ? 20'000 : 400'000}) {
+    const Proposal one = anneal(world, *objective, evaluations(count, 1));
+    const Proposal three = anneal(world, *objective, evaluations(count, 3));
+    EXPECT_EQ(one.placement, three.placement);
+    EXPECT_EQ(one.evaluations, three.evaluations);
+  }
+}
+
+TEST(AnnealingByDraws, StaysCloseToItsNumberOfEvaluations) {
+  const Problem world = fragile();
+  EXPECT_LE(anneal(world, *usual_objective(world), evaluations(20'000)).evaluations, 22'000u);
+}
+
+TEST(AnnealingByDraws, ReturnsAStartWhereTimeIsShort) {
+  const Problem world = fragile();
+  const auto objective = usual_objective(world);
+  Placement start;
+  start.device_of_op.assign(world.op_count(), 3);
+  MethodOptions options;
+  options.budget = Budget::for_time(0);
+  EXPECT_EQ(anneal_from(world, *objective, options, {start}).placement.device_of_op, start.device_of_op);
+}
+
+TEST(AnnealingByDraws, StaysWithinMemory) {
+  // Four ops of 1 s that each keep 10 bytes; a device holds 20, so that both devices are needed whatever the times are.
+  GraphBuilder builder("tight");
+  for (int i = 0; i < 4; ++i) {
+    OpSpec op;
+    op.explicit_times["*"] = 1;
+    op.parameter_bytes = 10;
+    builder.add_op(std::move(op));
+  }
+  const Problem world(std::move(builder).build(), uniform_machine(2, 20).with_jitter(0.2));
+  const auto objective = usual_objective(world);
+  Placement start;
+  start.device_of_op.assign(4, 0);  // does not fit
+  const Proposal found = anneal_from(world, *objective, evaluations(3000), {start});
+  EXPECT_TRUE(objective->fits_in_memory(found.placement));
+}
+
 // Best known values of the published graphs (in 1e10 of the file's unit), met within 2 % by a bounded search.
 TEST(Annealing, ComesCloseToTheBestKnownOnThePublishedGraphs) {
   const std::filesystem::path directory = std::filesystem::path(DOPPLER_SHARED_DATA) / "doppler_graphs";

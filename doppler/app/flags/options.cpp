@@ -85,6 +85,15 @@ void add_rule_flags(CLI::App& verb, Options& options) {
   verb.add_option("--seed", options.seed, "Fixes every random choice")->check(whole_number())->capture_default_str();
 }
 
+void add_objective_flag(CLI::App& verb, Options& options) {
+  verb.add_option(
+          "--objective", options.objective,
+          "What placements are judged by: exact (times as modelled), expected (the mean where they vary) or p95 "
+          "(what all but one run in twenty keep)")
+      ->check(CLI::IsMember({"exact", "expected", "p95"}))
+      ->default_str("expected where the machine has jitter, else exact");
+}
+
 void add_search_flags(CLI::App& verb, Options& options) {
   CLI::Option* time =
       verb.add_option("--time", options.time, "For methods that search: how long, each")->capture_default_str();

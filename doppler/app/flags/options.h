@@ -22,6 +22,7 @@ struct Options {
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
+  std::string objective;         // empty: the usual one
   std::optional<double> jitter;  // instead of what the machine says
   std::uint64_t seed = 0;
 
@@ -44,8 +45,9 @@ CLI::Validator whole_number();
 void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims);
-void add_graph_flags(CLI::App& verb, Options& options);   // --repair --dim --shard
-void add_rule_flags(CLI::App& verb, Options& options);    // --discipline … --seed
+void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard
+void add_rule_flags(CLI::App& verb, Options& options);   // --discipline … --seed
+void add_objective_flag(CLI::App& verb, Options& options);
 void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 
 // `--json` may stand alone (standard output) or take a file. The next word is that file unless it is another

@@ -89,9 +89,13 @@ const std::string& Task::fingerprint() {
   return fingerprint_ = fmt::format("{:016x}", hash);
 }
 
+std::unique_ptr<Task> make_task(std::string name, std::unique_ptr<Objective> objective, bool bounded) {
+  const Seconds bound = bounded && objective->exact() ? lower_bound(objective->problem()).value : 0;
+  return std::make_unique<Task>(std::move(name), std::move(objective), bound);
+}
+
 std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool bounded) {
-  return std::make_unique<Task>(std::move(name), std::make_unique<ExactObjective>(problem),
-                                bounded ? lower_bound(problem).value : 0);
+  return make_task(std::move(name), usual_objective(problem), bounded);
 }
 
 void Task::restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations) {

@@ -65,8 +65,9 @@ class Task {
   std::vector<Elite> elites_;
 };
 
-// A task that is judged by exact makespans. The lower bound is computed if it is asked for: it takes longer than a few
-// updates.
+// Makes a task. The lower bound is computed if it is asked for, which takes longer than a few updates, and if it holds
+// for the objective. Without an objective it is the usual one of the problem.
+std::unique_ptr<Task> make_task(std::string name, std::unique_ptr<Objective> objective, bool bounded);
 std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool bounded);
 
 }  // namespace doppler

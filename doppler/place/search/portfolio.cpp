@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "doppler/base/error.h"
-#include "doppler/base/rng.h"
 #include "doppler/place/cheap_methods.h"
 #include "doppler/place/learned.h"
 #include "doppler/place/search/anneal.h"
@@ -14,23 +13,13 @@ namespace {
 
 constexpr double kPolicyShare = 0.2;  // of the budget
 constexpr std::size_t kStarts = 3;    // of the annealer
-// Annealings, where times vary: each optimises exact times, and of several optima one survives better than another.
-constexpr unsigned kTriesWithJitter = 4;
-constexpr double kMostToChoose = 0.3;  // of the time may go into the choice among them
 // The policy keeps a few numbers per op and device; beyond this many pairs that is too much memory for a guess.
 constexpr std::uint64_t kLargestForPolicy = 20'000'000;
-
-std::size_t most_robust(const Problem& problem, const std::vector<Candidate>& candidates) {
-  std::vector<Placement> placements;
-  for (const Candidate& candidate : candidates) placements.push_back(candidate.placement);
-  const std::vector<Seconds> expected = ExpectedObjective(problem).values(placements);
-  return static_cast<std::size_t>(std::min_element(expected.begin(), expected.end()) - expected.begin());
-}
 
 class Portfolio {
  public:
   Portfolio(const Problem& problem, Objective& objective, const MethodOptions& options)
-      : problem_(problem), objective_(objective), options_(options), time_(options.budget.time_left()) {}
+      : problem_(problem), objective_(objective), options_(options) {}
 
   void ask_cheap_methods(bool promised) {
     for (const CheapMethod& method : cheap_methods()) {
@@ -54,17 +43,25 @@ class Portfolio {
     std::vector<Placement> starts;
     for (const Candidate& candidate : candidates_)
       if (starts.size() < kStarts) starts.push_back(candidate.placement);
-    const bool varies = chooses_by_expectation();
-    for (unsigned tries = varies ? kTriesWithJitter : 1; tries > 0 && !done(); --tries) {
-      MethodOptions rest = options_;
-      rest.budget = options_.budget.less(evaluations_).shifted_by(varies ? -time_to_choose() : 0).share(1.0 / tries);
-      if (varies) rest.seed = mix(options_.seed, tries);
-      consider("anneal", anneal_from(problem_, objective_, rest, starts));
-    }
+    if (done()) return;
+    MethodOptions rest = options_;
+    rest.budget = options_.budget.less(evaluations_);
+    Proposal found = anneal_from(problem_, objective_, rest, starts);
+    evaluations_ += found.evaluations + 1;
+    const Seconds value = objective_.value(found.placement);
+    // It is no worse than its starts, which it may judge by more draws than the objective's. If it is one of them, or no
+    // better, the method that found that is named.
+    const auto same = std::find_if(candidates_.begin(), candidates_.end(),
+                                   [&](const Candidate& candidate) { return candidate.value == value; });
+    if (same != candidates_.end())
+      std::rotate(candidates_.begin(), same, same + 1);
+    else
+      candidates_.insert(candidates_.begin(), {std::move(found.placement), value, "anneal"});
+    if (options_.on_progress) options_.on_progress({"anneal", candidates_.front().value, evaluations_});
   }
 
   Proposal best() && {
-    Candidate& best = candidates_[chooses_by_expectation() ? most_robust(problem_, candidates_) : 0];
+    Candidate& best = candidates_.front();
     Proposal proposal;
     proposal.placement = std::move(best.placement);
     proposal.winner = best.winner;
@@ -73,15 +70,6 @@ class Portfolio {
   }
 
  private:
-  // Where times vary, each annealing goes by exact times, and the one to expect most of is chosen in the end, unless
-  // that would take too much of the time.
-  bool chooses_by_expectation() const {
-    return objective_.exact() && problem_.machine().jitter() > 0 && time_to_choose() < kMostToChoose * time_;
-  }
-  Seconds time_to_choose() const {
-    return seconds_per_value_ * ExpectedObjective::kDraws * static_cast<double>(candidates_.size() + kTriesWithJitter);
-  }
-
   bool optimal() const { return !candidates_.empty() && reaches(candidates_.front().value, options_.known_bound); }
   bool done() const { return !candidates_.empty() && (options_.budget.out_of_time() || optimal()); }
 
@@ -101,9 +89,7 @@ class Portfolio {
 
   void consider(std::string_view name, Proposal proposal) {
     evaluations_ += proposal.evaluations + 1;
-    const Seconds before = options_.budget.time_left();
     const Seconds value = objective_.value(proposal.placement);
-    if (options_.budget.has_deadline()) seconds_per_value_ = before - options_.budget.time_left();
     candidates_.push_back({std::move(proposal.placement), value, name});
     // Stable: among equals the earlier method is named.
     std::stable_sort(candidates_.begin(), candidates_.end(),
@@ -116,8 +102,6 @@ class Portfolio {
   const MethodOptions& options_;
   std::vector<Candidate> candidates_;  // by value
   std::uint64_t evaluations_ = 0;
-  Seconds time_;                   // in all; infinite without a deadline
-  Seconds seconds_per_value_ = 0;  // of the last candidate; 0 without a deadline
   std::string why_not_;
   bool late_ = false;  // a method ran into the end of all time: the others would, too
 };

@@ -12,10 +12,13 @@ namespace {
 
 // Times vary more than a machine says: its model is wrong somewhere, too.
 constexpr double kLeastJitter = 0.1;
+// The draws by which candidates are looked for, others than those by which one is chosen.
+constexpr std::size_t kDraws = 16;
+constexpr std::uint64_t kSearchStream = 1;
 
 std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
-                                       MethodOptions method) {
-  ExactObjective objective(corrected);
+                                       MethodOptions method, double jitter) {
+  ExpectedObjective objective(corrected, jitter, Draws{kDraws, kSearchStream});
   std::vector<Placement> candidates = {incumbent};
   const auto add = [&](auto find) {
     try {
@@ -42,9 +45,10 @@ std::vector<Placement> find_candidates(const Problem& corrected, const Placement
 Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());
-  std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options);
+  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options, jitter);
   for (const Placement& candidate : candidates) verify(problem, candidate);
-  ExpectedObjective expected(corrected, std::max(kLeastJitter, problem.machine().jitter()));
+  ExpectedObjective expected(corrected, jitter);
   const std::vector<Seconds> predicted = expected.values(candidates);
   const auto best = static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
   return {std::move(candidates[best]), predicted[best], predicted[0]};  // the first is the incumbent

@@ -1,0 +1,34 @@
+#include "doppler/sim/jitter_sample.h"
+
+namespace doppler {
+namespace {
+
+// Tables take about a hundred bytes per op and edge; beyond a gigabyte the draws take turns in one table.
+constexpr std::size_t kMostTableRows = 10'000'000;
+
+Problem without_ties(const Problem& problem) {
+  Rules rules = problem.rules();
+  rules.ties = Ties::by_id;  // times that vary do not tie
+  return problem.with(rules);
+}
+
+}  // namespace
+
+bool JitterSample::keeps_tables(const Problem& problem, std::size_t draws) {
+  return draws <= 1 || (std::size_t{problem.op_count()} + problem.graph().edge_count()) * draws <= kMostTableRows;
+}
+
+JitterSample::JitterSample(const Problem& problem, double jitter, std::size_t draws, std::uint64_t stream)
+    : problem_(jitter > 0 ? without_ties(problem) : problem),
+      jitter_(jitter),
+      draws_(jitter > 0 ? draws : 1),
+      stream_(stream) {
+  if (!keeps_tables(problem, draws_)) return;
+  for (std::size_t draw = 0; draw < draws_; ++draw) simulators_.push_back(make(draw));
+}
+
+Simulator JitterSample::make(std::size_t draw) const {
+  return Simulator(problem_, JitterDraw::number(draw, jitter_, problem_.rules().seed, stream_));
+}
+
+}  // namespace doppler
