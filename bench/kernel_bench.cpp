@@ -180,7 +180,7 @@ template <typename T>
 using CblasGemm = void(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
 
 template <typename T>
-void BM_Cblas(benchmark::State& state, const char* file, const char* core_type) {
+void multiply(benchmark::State& state, const char* file, const char* core_type) {
   if (core_type == kSkylakeX && !processor_features().avx512) return state.SkipWithError("no AVX-512");
   static std::map<std::pair<std::string, std::string>, Rival> rivals;
   const auto found = rivals.try_emplace({file, core_type == nullptr ? "" : core_type}, file, core_type).first;
@@ -195,9 +195,11 @@ void BM_Cblas(benchmark::State& state, const char* file, const char* core_type) 
     gemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1, a.data(), k, b.data(), n, 0, c.data(), n);
   count_flops(state, single ? DType::f32 : DType::f64, size.flops());
 }
-#define CBLAS_BENCHMARK(name, file, core_type)                                       \
-  BENCHMARK_CAPTURE(BM_Cblas<float>, f32_##name, file, core_type)->Apply(few_sizes); \
-  BENCHMARK_CAPTURE(BM_Cblas<double>, f64_##name, file, core_type)->Apply(few_sizes)
+void BM_Sgemm(benchmark::State& state, const char* file, const char* type) { multiply<float>(state, file, type); }
+void BM_Dgemm(benchmark::State& state, const char* file, const char* type) { multiply<double>(state, file, type); }
+#define CBLAS_BENCHMARK(name, file, core_type)                          \
+  BENCHMARK_CAPTURE(BM_Sgemm, name, file, core_type)->Apply(few_sizes); \
+  BENCHMARK_CAPTURE(BM_Dgemm, name, file, core_type)->Apply(few_sizes)
 CBLAS_BENCHMARK(openblas_by_default, kOpenBlas, nullptr);
 CBLAS_BENCHMARK(openblas_skylakex, kOpenBlas, kSkylakeX);
 CBLAS_BENCHMARK(openblas_haswell, kOpenBlas, "Haswell");
