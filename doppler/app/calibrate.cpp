@@ -3,6 +3,7 @@
 
 #include "doppler/app/console.h"
 #include "doppler/app/flags/executor.h"
+#include "doppler/app/product_shares.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -94,7 +95,8 @@ void run_calibrate(const CalibrateOptions& options) {
   // Another name than the preset's: a placement says for which machine it was made.
   const Machine machine = calibration.machine(
       options.machine.empty() ? base.name() : base.name() + (emulated ? ", emulated" : ", calibrated"));
-  const CalibrationResult result = result_of(calibration, base, machine, emulated);
+  CalibrationResult result = result_of(calibration, base, machine, emulated);
+  if (!emulated && !cuda) result.products = product_shares(options.quiet);
   write_json_if_asked(options, to_json(result));
   write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, to_text(result));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doppler/app/loading.h"
+#include "doppler/app/product_shares.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
@@ -17,6 +18,7 @@ namespace {
 
 struct InfoOptions : Options {
   std::string graph, dot;
+  bool kernels = false;
 };
 
 // The fastest explicit time of each op; empty if any op has none.
@@ -136,6 +138,7 @@ void run_info(const InfoOptions& options) {
   if (machine) problem = make_problem(file, *machine, load_options(options));
   GraphFacts facts = gather(file, problem ? &*problem : nullptr);
   if (machine) facts.machine = options.machine;
+  if (options.kernels) facts.products = product_shares(options.quiet);
   if (!options.dot.empty()) write_file_atomically(options.dot, graph_to_dot(*file.graph));
   present(options, facts);
 }
@@ -150,6 +153,8 @@ void add_info(CLI::App& command) {
       ->required();
   add_machine_flag(*verb, *options, false);
   verb->add_option("--dot", options->dot, "The graph for Graphviz")->type_name("FILE");
+  verb->add_flag("--kernels", options->kernels,
+                 "Measure how fast matrix products are on a core of this box, and what it can do at most (0.1 s)");
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
   verb->footer("Example:\n  doppler info examples/blocks.json --machine p100x4");

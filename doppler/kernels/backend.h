@@ -28,8 +28,8 @@ class Backend : public DeviceMemory {
   virtual std::byte* scratch(DeviceId device, Bytes bytes) const = 0;
 };
 
-// Makes the backend of this processor: OpenBLAS and loops of our own, on the thread that calls. Throws std::bad_alloc if
-// there is no room for what so many threads need at the same time.
+// Makes the backend of this processor: oneDNN, OpenBLAS and loops of our own, on the thread that calls. Throws
+// std::bad_alloc if there is no room for what so many threads need at the same time.
 std::unique_ptr<Backend> make_host_backend(unsigned threads = 1);
 
 }  // namespace doppler

@@ -123,6 +123,13 @@ void fields(Archive& a, T& comparison) {
   a("results", comparison.rows);
 }
 
+template <typename Archive, Is<ProductShare> T>
+void fields(Archive& a, T& product) {
+  a("dtype", product.dtype);
+  a("peak_flops_per_second", product.peak);
+  a("flops_per_second", product.products);
+  a.derived("share_of_peak", product.share());
+}
 template <typename Archive, Is<KindShare> T>
 void fields(Archive& a, T& share) {
   a("kind", share.kind);
@@ -170,6 +177,7 @@ void fields(Archive& a, T& facts) {
   a("kinds", facts.kinds);
   a("bytes", facts.bytes);
   a("op_flops", facts.flops);
+  a("products", facts.products);
   a("warnings", facts.warnings);
 }
 
@@ -305,6 +313,7 @@ void fields(Archive& a, T& calibration) {
   a("devices", calibration.devices);
   a("transfers", calibration.transfers);
   a("kinds", calibration.kinds);
+  a("products", calibration.products);
   a("op_excess", calibration.op_excess);
   a("link_excess", calibration.link_excess);
   a("latency", calibration.latency);

@@ -108,6 +108,14 @@ std::string text_of(const Comparison& comparison) {
 
 // ---- info ----
 
+std::string text_of(const std::vector<ProductShare>& products) {
+  std::string text;
+  for (const ProductShare& product : products)
+    text += fmt::format("{} {:.0f} of {:.0f} GFLOP/s ({:.0f} % of the peak), ", product.dtype, product.products / 1e9,
+                        product.peak / 1e9, 100 * product.share());
+  return text + "on one core of this box\n";
+}
+
 std::string text_of(const GraphFacts& facts) {
   const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
   const auto work = [&](double value) {
@@ -137,6 +145,7 @@ std::string text_of(const GraphFacts& facts) {
   if (facts.bound)
     text += fmt::format("lower bound    {} ({}) on {}\n", work(facts.bound->value), to_string(facts.bound->kind),
                         facts.machine);
+  if (!facts.products.empty()) text += "products       " + text_of(facts.products);
   Table table({{"kind", Table::Align::left}, {"ops"}, {"work"}, {"share"}, {"of flops"}, {"of bytes"}});
   for (const KindShare& share : facts.kinds)
     table.add_row({share.kind, std::to_string(share.ops), work(share.work), percent(ratio(share.work, facts.work)),
@@ -266,6 +275,7 @@ std::string text_of(const CalibrationResult& calibration) {
     text += fmt::format("\nlinks: {} {} ({} transfers), {}\n", format_seconds(calibration.latency), rate,
                         calibration.transfers, calibration.links);
   }
+  if (!calibration.products.empty()) text += "products: " + text_of(calibration.products);
   return text + jitter +
          fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",
                      calibration.stretch);

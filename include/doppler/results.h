@@ -98,6 +98,16 @@ struct Comparison {
 
 // ---- info ----
 
+// How fast the matrix products of cpu devices are on one core of this box.
+struct ProductShare {
+  std::string dtype;
+  double peak = 0;      // FLOP/s that the core does at most, measured beside the products
+  double products = 0;  // FLOP/s
+
+  double share() const { return peak > 0 ? products / peak : 0; }
+  bool operator==(const ProductShare&) const = default;
+};
+
 struct KindShare {
   std::string kind;
   std::size_t ops = 0;
@@ -132,6 +142,7 @@ struct GraphFacts {
   std::vector<KindShare> kinds;  // by work, then ops, then name
   std::optional<LowerBound> bound;
   std::optional<ModelFacts> model;
+  std::vector<ProductShare> products;  // of this box, where they were asked for
   std::vector<std::string> warnings;
 
   bool operator==(const GraphFacts&) const = default;
@@ -260,6 +271,7 @@ struct CalibrationResult {
   bool emulated = false;
   std::size_t devices = 0, transfers = 0;
   std::vector<Kind> kinds;                 // none if emulated
+  std::vector<ProductShare> products;      // of cpu devices
   Seconds op_excess = 0, link_excess = 0;  // emulated: what is added to the model
   Seconds latency = 0;
   double bytes_per_second = 0;  // of the links; 0: transfers of one size only

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """run, calibrate and validate as a user calls them: DOPPLER=path engine_cli_test.py."""
 import json
+import os
 import pathlib
+import subprocess
 import unittest
 
 from command import DOPPLER, CommandCase
@@ -51,10 +53,28 @@ class EngineTest(CommandCase):
         self.placement.write_text(json.dumps(file))
         self.fails("required --machine", "run", self.graph, self.placement)
 
+    def test_says_how_fast_products_are_and_warns_if_they_are_slow(self):
+        facts = self.directory / "facts.json"
+        done = self.ok("info", self.graph, "--kernels", "--json", facts)
+        self.assertRegex(done.stdout, r"products +f32 \d+ of \d+ GFLOP/s \(\d+ % of the peak\), f64 ")
+        self.assertNotIn("warning", done.stderr)
+        self.assertEqual([product["dtype"] for product in json.loads(facts.read_text())["products"]], ["f32", "f64"])
+        # OpenBLAS's loops for a processor of 2004, which a user may ask for.
+        slow = subprocess.run([DOPPLER, "info", str(self.graph), "--kernels"], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"})
+        self.assertEqual(slow.returncode, 0, slow.stderr)
+        self.assertRegex(slow.stderr, r"warning: products of f64 reach \d+ % of this core's peak; required half of it")
+        self.assertNotIn("f32", slow.stderr)
+
     def test_calibrates_and_predicts(self):
         box = self.directory / "box.json"
-        done = self.ok("calibrate", self.graph, "--count", 2, "--placements", 3, "-o", box)
+        speeds = self.directory / "c.json"
+        done = self.ok("calibrate", self.graph, "--count", 2, "--placements", 3, "-o", box, "--json", speeds)
         self.assertIn("matmul", done.stdout)
+        self.assertRegex(done.stdout, r"products: f32 \d+ of \d+ GFLOP/s \(\d+ % of the peak\), f64 \d+ of ")
+        for product in json.loads(speeds.read_text())["products"]:
+            self.assertAlmostEqual(product["share_of_peak"],
+                                   product["flops_per_second"] / product["peak_flops_per_second"], places=6)
         machine = json.loads(box.read_text())
         self.assertTrue(machine["devices"][0]["measured"])
         self.assertGreater(machine["links"]["default"]["latency"] + machine["links"]["default"]["bytes_per_second"], 0)

@@ -42,6 +42,23 @@ int wrong_products(program::Index least_m, program::Index n, program::Index leas
   return wrong;
 }
 
+// Of sizes beside and beyond those of any block that a library packs, whose sums it may take in another order.
+TEST(Gemm, HasTheSameBitsEveryTime) {
+  const GemmShape shape{.m = 130, .n = 99, .k = 777, .a = {777, 1}, .b = {1, 777}, .c_row = 99};
+  const auto check = [&]<typename Number>(Number) {
+    std::vector<Number> a = whole_numbers<Number>(130 * 777, 1), b = whole_numbers<Number>(777 * 99, 2);
+    for (Number& value : a) value /= 7;
+    std::vector<Number> first(130 * 99), again(first.size());
+    gemm(shape, a.data(), b.data(), first.data());
+    for (int round = 0; round < 3; ++round) {
+      std::thread([&] { gemm(shape, a.data(), b.data(), again.data()); }).join();
+      EXPECT_EQ(again, first);
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
 // Debian's libopenblas-serial fails the first of these, thousands of times.
 TEST(Gemm, IsExactFromSeveralThreadsAtOnce) {
   EXPECT_EQ(wrong_products<double>(7, 9, 5, 200'000), 0);

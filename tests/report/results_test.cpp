@@ -70,6 +70,7 @@ GraphFacts good_facts() {
   facts.kinds = {{"matmul", 2, 3, 10, 20, 1, 1}};
   facts.bound = LowerBound{2, LowerBound::Kind::critical_path};
   facts.model = ModelFacts{5, 10, 7, 28, 3, 1};
+  facts.products = {{"f32", 120e9, 100e9}};
   facts.warnings = {"model.onnx: careful"};
   return facts;
 }
@@ -116,6 +117,7 @@ CalibrationResult good_calibration() {
   calibration.links = "receiver";
   calibration.devices = 2;
   calibration.kinds = {{"matmul", "f32", 2, 40, 1e11, 1e10, 0.1, 1.05}};
+  calibration.products = {{"f32", 120e9, 100e9}, {"f64", 60e9, 50e9}};
   calibration.jitter = 0.03;
   return calibration;
 }

@@ -2,41 +2,70 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <mutex>
 #include <new>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 #include "doppler/base/error.h"
 #include "doppler/base/memory.h"
+#include "doppler/kernels/host/processor.h"
+#include "doppler/kernels/host/shared_library.h"
 
 namespace doppler {
 namespace {
 
-constexpr const char* kBesideItsHeader = DOPPLER_OPENBLAS_DIRECTORY "/libopenblas.so.0";
-constexpr const char* kWhereverItIs = "libopenblas.so.0";
-constexpr Bytes kLibraryBytes = 40 << 20;  // what its code and tables take, about
+constexpr Bytes kOpenBlasBytes = 40 << 20;  // what its code and tables take, about
 
-// By the path that the build found, because the system's default BLAS may be any other.
-void* open_library() {
-  // It starts threads when it is loaded, which are of no use: every device is one thread.
-  ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  for (const char* path : {kBesideItsHeader, kWhereverItIs})
-    if (void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
-  const std::string why = ::dlerror();
-  for (const char* lack : {"Cannot allocate memory", "failed to map segment"})
-    if (why.find(lack) != std::string::npos) throw OutOfMemory(memory_in_use() + kLibraryBytes);
-  throw InputError(fmt::format("OpenBLAS: cannot load it ({}); required libopenblas0-pthread", why));
+// A variable of the environment while a library is loaded that takes its options from there and nowhere else. Threads
+// that read the environment at that moment are not safe from it, so whoever computes makes the backend before it starts
+// threads.
+class VariableForNow {
+ public:
+  // What is set already is the user's own and stays.
+  VariableForNow(const char* name, const char* value) : name_(name), ours_(!is_set(name)) {
+    if (ours_) ::setenv(name, value, 1);
+  }
+  ~VariableForNow() {
+    if (ours_) ::unsetenv(name_);
+  }
+  VariableForNow(const VariableForNow&) = delete;
+  VariableForNow& operator=(const VariableForNow&) = delete;
+
+ private:
+  static bool is_set(const std::string_view name) {
+    for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+      const std::string_view text = *variable;
+      if (text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=') return true;
+    }
+    return false;
+  }
+
+  const char* name_;
+  bool ours_;
+};
+
+// OpenBLAS chooses its loops by the processor's name, and takes one that it does not know for an old one, up to five
+// times as slow. These are its names for what the features allow; null leaves the choice to it.
+const char* core_type() {
+  const ProcessorFeatures features = processor_features();
+  return features.avx512 ? "SkylakeX" : features.avx2 ? "Haswell" : nullptr;
 }
 
-template <typename Function>
-Function* function(void* library, const char* name) {
-  void* const found = ::dlsym(library, name);
-  if (found == nullptr)
-    throw InputError(fmt::format("OpenBLAS: found no '{}' in it; required libopenblas0-pthread", name));
-  return reinterpret_cast<Function*>(found);
+SharedLibrary open_library() {
+  // It starts threads when it is loaded, which are of no use: every device is one thread.
+  ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  const char* const type = core_type();
+  std::optional<VariableForNow> told;
+  if (type != nullptr) told.emplace("OPENBLAS_CORETYPE", type);
+  // By the path that the build found, because the system's default BLAS may be any other.
+  return SharedLibrary({"OpenBLAS",
+                        {DOPPLER_OPENBLAS_DIRECTORY "/libopenblas.so.0", "libopenblas.so.0"},
+                        "libopenblas0-pthread",
+                        kOpenBlasBytes});
 }
 
 struct Loaded {
@@ -46,23 +75,22 @@ struct Loaded {
 };
 
 Loaded load() {
-  void* const library = open_library();
+  const SharedLibrary library = open_library();
   constexpr int kSequential = 0;
-  if (function<int()>(library, "openblas_get_parallel")() == kSequential)
+  if (library.function<int()>("openblas_get_parallel")() == kSequential)
     throw InternalError(
         "OpenBLAS: found the serial variant, whose products are wrong when threads call it at the same time; required "
         "libopenblas0-pthread");
-  function<void(int)>(library, "openblas_set_num_threads")(1);
-  return {{function<decltype(::cblas_sgemm)>(library, "cblas_sgemm"),
-           function<decltype(::cblas_dgemm)>(library, "cblas_dgemm"),
-           function<decltype(::cblas_cgemm)>(library, "cblas_cgemm"),
-           function<decltype(::cblas_zgemm)>(library, "cblas_zgemm"),
-           function<decltype(::cblas_sgemv)>(library, "cblas_sgemv"),
-           function<decltype(::cblas_dgemv)>(library, "cblas_dgemv"),
-           function<decltype(::cblas_cgemv)>(library, "cblas_cgemv"),
-           function<decltype(::cblas_zgemv)>(library, "cblas_zgemv")},
-          function<void*(int)>(library, "blas_memory_alloc"),
-          function<void(void*)>(library, "blas_memory_free")};
+  library.function<void(int)>("openblas_set_num_threads")(1);
+  return {{library.function<decltype(::cblas_dgemm)>("cblas_dgemm"),
+           library.function<decltype(::cblas_cgemm)>("cblas_cgemm"),
+           library.function<decltype(::cblas_zgemm)>("cblas_zgemm"),
+           library.function<decltype(::cblas_sgemv)>("cblas_sgemv"),
+           library.function<decltype(::cblas_dgemv)>("cblas_dgemv"),
+           library.function<decltype(::cblas_cgemv)>("cblas_cgemv"),
+           library.function<decltype(::cblas_zgemv)>("cblas_zgemv")},
+          library.function<void*(int)>("blas_memory_alloc"),
+          library.function<void(void*)>("blas_memory_free")};
 }
 
 // The library stays for as long as the process does.

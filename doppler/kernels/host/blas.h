@@ -6,7 +6,6 @@ namespace doppler {
 
 // The functions that we call of a BLAS.
 struct Blas {
-  decltype(&::cblas_sgemm) sgemm;
   decltype(&::cblas_dgemm) dgemm;
   decltype(&::cblas_cgemm) cgemm;
   decltype(&::cblas_zgemm) zgemm;
@@ -17,7 +16,8 @@ struct Blas {
 };
 
 // Returns OpenBLAS, which is loaded when it is first asked for: it takes memory and time that most verbs have no use
-// for. It works on the calling thread only. Throws InputError if it is not installed, InternalError if it is a variant
+// for. It works on the calling thread only, with loops for the processor's features unless the environment names others
+// (OPENBLAS_CORETYPE). Throws InputError if it is not installed, InternalError if it is a variant
 // that threads cannot share, std::bad_alloc if it does not fit in memory.
 const Blas& blas();
 

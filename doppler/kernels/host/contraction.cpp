@@ -8,6 +8,7 @@
 #include "doppler/kernels/block_kernel.h"
 #include "doppler/kernels/element.h"
 #include "doppler/kernels/host/gemm.h"
+#include "doppler/kernels/host/onednn.h"
 #include "doppler/kernels/strided_copy.h"
 
 namespace doppler {
@@ -184,6 +185,7 @@ std::unique_ptr<BlockKernel> make_contraction(const program::Einsum& einsum, con
   const Index most = std::max({plan.gemm.m, plan.gemm.n, plan.gemm.k, plan.gemm.a.row, plan.gemm.a.column,
                                plan.gemm.b.row, plan.gemm.b.column, plan.gemm.c_row});
   DOPPLER_CHECK(most <= std::numeric_limits<int>::max(), "a block of {} is beyond the BLAS", most);
+  if (block.result == program::DType::f32) load_onednn();  // so that a lack of it is noticed before anything runs
   return with_element("contraction", block.result, [&](auto element) -> std::unique_ptr<BlockKernel> {
     return std::make_unique<Contraction<decltype(element)>>(std::move(plan));
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "doppler/kernels/host/blas.h"
+#include "doppler/kernels/host/onednn.h"
 
 namespace doppler {
 
@@ -10,10 +11,11 @@ using program::Index;
 
 namespace {
 
-// The four types behind one name each; complex scalars and arrays go by address.
+// The four types behind one name each; complex scalars and arrays go by address. oneDNN has products of f32 alone.
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const float* a, int lda, const float* b,
                int ldb, float* c, int ldc) {
-  blas().sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+  const auto letter = [](CBLAS_TRANSPOSE transpose) { return transpose == CblasTrans ? 'T' : 'N'; };
+  onednn_sgemm({letter(ta), letter(tb), m, n, k, a, lda, b, ldb, c, ldc});
 }
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const double* a, int lda, const double* b,
                int ldb, double* c, int ldc) {
