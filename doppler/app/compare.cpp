@@ -164,7 +164,8 @@ void run_compare(const CompareOptions& options) {
   std::exception_ptr unwritable;  // Standard output failed, which must not cost the file.
   for (const LoadedProblem& loaded : problems) {
     if (interrupt_flag()->load()) break;
-    Comparison found = run_methods(loaded, options, chosen, policies, lower_bound(loaded.problem));
+    const LowerBound bound = lower_bound(loaded.problem, method_options_from(options).budget);
+    Comparison found = run_methods(loaded, options, chosen, policies, bound);
     try {
       if (!found.rows.empty()) print_text(options, (all.rows.empty() ? "" : "\n") + to_text(found));
     } catch (const InputError&) {
@@ -175,6 +176,7 @@ void run_compare(const CompareOptions& options) {
       nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", loaded.file.path);
     std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
+  if (all.rows.empty() && interrupt_flag()->load()) throw RunCancelled(kNothingToKeep);
   write_json_if_asked(options, to_json(all));
   if (unwritable) std::rethrow_exception(unwritable);
   if (!nothing_feasible.empty() && !interrupt_flag()->load())
