@@ -110,6 +110,8 @@ AfterTheMethod plan(Objective& objective, const Budget& budget) {
 Result place(Objective& objective, const Method& method, const MethodOptions& options, const LowerBound& bound) {
   const auto start = std::chrono::steady_clock::now();
   const Problem& problem = objective.problem();
+  // What is refused is refused whether or not there is time.
+  if (method.family == Method::Family::learned && options.policy != nullptr) options.policy->check(problem);
   MethodOptions within = options;
   // The mean of a few draws may be below a bound on exact times.
   within.known_bound = objective.exact() ? std::max(options.known_bound, bound.value) : 0;
