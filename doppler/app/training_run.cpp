@@ -10,6 +10,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/graph/formats/json_reader.h"
 
 namespace doppler {
 namespace {
@@ -24,7 +25,7 @@ std::string read_json_lines(const std::string& path, const char* required,
   for (std::string line; std::getline(file, line) && !file.eof();) {
     ++number;
     try {
-      const auto entry = nlohmann::json::parse(line);
+      const auto entry = formats::parse_json(path, line, {});
       if (!entry.is_object()) throw InputError("no object");
       if (keep(entry)) kept += line + "\n";
     } catch (const std::exception&) {
@@ -95,7 +96,7 @@ bool TrainingRun::has_learned() const {
   if (!is_missing_or_empty(file("measurements.jsonl")) || !is_missing_or_empty(file("policy"))) return true;
   try {
     const PolicyFile saved = parse_policy(file("checkpoint"), read_file(file("checkpoint")));
-    return nlohmann::json::parse(saved.training).at("updates") != 0;
+    return formats::parse_json(path_, saved.training, {}).at("updates") != 0;
   } catch (const std::exception&) {
     return true;  // Whatever it is, it is not ours to remove.
   }
@@ -113,7 +114,7 @@ double TrainingRun::resume(Trainer& trainer) {
   write_file_atomically(file("metrics.jsonl"),
                         read_json_lines(file("metrics.jsonl"), "an object with the number of its update", made_before));
   metrics_.open(file("metrics.jsonl"), std::ios::app);
-  const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_validation", nlohmann::json());
+  const auto best = formats::parse_json(path_, saved.training, {}).value("best_validation", nlohmann::json());
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 

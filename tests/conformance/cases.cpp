@@ -1,10 +1,14 @@
 #include "tests/conformance/cases.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "doppler/base/rng.h"
+#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/policy_table.h"
+#include "doppler/learn/train/trained_policy.h"
 
 namespace doppler::test {
 namespace {
@@ -190,6 +194,16 @@ std::vector<Case> make_cases() {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = make_cases();
   return cases;
+}
+
+const LearnedPolicy& policy_of(const Method& method) {
+  static const TrainedPolicy shipped("shipped", shipped_policy(), {});
+  static std::map<std::string_view, TrainedPolicy> fresh;
+  if (method.family != Method::Family::learned || method.name == shipped.name()) return shipped;
+  const auto known = fresh.find(method.name);
+  if (known != fresh.end()) return known->second;
+  const PolicyFile file = file_of(*make_policy(usual_architecture(method.name), Rng(1)));
+  return fresh.try_emplace(method.name, "fresh", file, TrainedPolicyOptions{}).first->second;
 }
 
 }  // namespace doppler::test

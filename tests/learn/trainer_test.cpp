@@ -111,10 +111,10 @@ class Interrupting final : public Objective {
   std::atomic<bool>& flag_;
 };
 
-// An episode is long enough for a look at the clock: 700 ops × 8 devices × 16 steps are more than 2^16.
+// An update is long enough for looks at the clock: 4 episodes × 200 ops × 8 devices × 16 steps are more than 2^16.
 struct InterruptedTraining {
   InterruptedTraining(const std::string& architecture, std::uint64_t at) : policy(make_policy(architecture, Rng(5))) {
-    const Problem problem(generate_layered({.ops = 700, .width = 30, .degree = 2, .seed = 3, .costs = {}}),
+    const Problem problem(generate_layered({.ops = 200, .width = 10, .degree = 2, .seed = 3, .costs = {}}),
                           load_machine("v100x8"));
     TrainingOptions options = updates(3);
     options.stages = {Stage::simulation};
@@ -204,6 +204,9 @@ TEST(ATrainer, RefusesACheckpointOfAnotherTraining) {
   EXPECT_THROW(another.trainer.restore("saved", without_state), InputError);
   PolicyFile damaged = saved;
   damaged.training = "{\"seed\":7,\"tasks\":";
+  EXPECT_THROW(another.trainer.restore("saved", damaged), InputError);
+  // Printing it would need more stack than there is.
+  damaged.training = R"({"tasks":[],"method":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_THROW(another.trainer.restore("saved", damaged), InputError);
   // A device that the machine does not have.
   PolicyFile wrong = saved;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 #include "doppler/learn/train/expert.h"
 #include "doppler/place/cheap_methods.h"
 
@@ -406,7 +407,7 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
     throw InputError(
         fmt::format("{}: {} parameters; required {}", where, file.parameters.size(), policy_.parameters().size()));
   try {
-    const auto training = nlohmann::json::parse(file.training);
+    const auto training = formats::parse_json(where, file.training, {});
     const auto& tasks = training.at("tasks");
     if (training.at("method") != method())
       throw InputError(
