@@ -30,7 +30,8 @@ TrainingResult train(const std::vector<NamedProblem>& problems, const std::strin
   training.stop = options.stop;
   Trainer trainer(*policy, training);
   for (const NamedProblem& named : problems) trainer.add(make_task(named.name, named.problem, true));
-  while (!trainer.finished() && !options.stop.stop_requested()) trainer.step();
+  while (trainer.advance()) {
+  }
 
   PolicyFile file = file_of(*policy);
   file.made_by = fmt::format("doppler {} API, seed {}, {} episodes on {} tasks", version(), options.seed,

@@ -65,6 +65,7 @@ void run_compare(const CompareFlags& options) {
       nothing_feasible += fmt::format("{}{}", nothing_feasible.empty() ? "" : ", ", loaded.file.path);
     std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
+  if (all.rows.empty() && interrupted()) throw RunCancelled(kNothingToKeep);
   write_json_if_asked(options, to_json(all));
   if (unwritable) std::rethrow_exception(unwritable);
   if (!nothing_feasible.empty() && !interrupted())

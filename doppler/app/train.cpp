@@ -168,6 +168,8 @@ class TrainingSession {
     refuse_equal_names();
     if (trainer_.task_count() == 0) throw InputError("train: no graphs; required at least one, or --generated");
     run_ = std::make_unique<TrainingRun>(options.out, options.resume);
+    if (options.resume && !run_->resumes() && !options.quiet)
+      complain(fmt::format("note: {}: no checkpoint yet; starting from the beginning", options.out));
     if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective());
     if (run_->resumes())
       best_held_out_ = run_->resume(trainer_);
@@ -178,23 +180,19 @@ class TrainingSession {
   void run() {
     TrainingProgress progress(options_);
     Seconds saved = trainer_.seconds();
-    while (!trainer_.finished() && !interrupted()) {
-      TrainingReport report;
-      try {
-        report = trainer_.step();
-      } catch (const RunCancelled&) {
-        break;  // The runs that ended are kept.
-      }
-      progress.show(report, trainer_);
-      if (report.update % kUpdatesPerMetric == 0 || report.stage == Stage::system)
-        run_->log(report, trainer_.seconds(), trainer_.episodes());
-      if (trainer_.updates() % options_.held_out_every == 0) score_held_out();
+    score_if_due();  // The training that is resumed may have been interrupted there.
+    while (const std::optional<TrainingReport> report = trainer_.advance()) {
+      progress.show(*report, trainer_);
+      if (report->update % kUpdatesPerMetric == 0 || report->stage == Stage::system)
+        run_->log(*report, trainer_.seconds(), trainer_.episodes());
+      score_if_due();
       if (trainer_.seconds() - saved < every_) continue;
       saved = trainer_.seconds();
       save();
     }
-    score_held_out();
-    if (held_out_.empty()) run_->save_policy(trainer_, made_by());
+    // A training that is interrupted goes on as if it had not been, and is scored where it would have been.
+    if (!interrupted()) score_held_out();
+    if (!std::isfinite(best_held_out_)) run_->save_policy(trainer_, made_by());
     save();
   }
 
@@ -273,14 +271,19 @@ class TrainingSession {
     return fmt::format("doppler {} train, seed {}, {} episodes on {} tasks", version(), options_.seed,
                        trainer_.episodes(), trainer_.task_count());
   }
-  // Keeps the policy if it is the best so far on the held-out graphs.
-  void score_held_out() {
-    if (held_out_.empty() || trainer_.updates() == 0) return;
-    const double score = held_out_.score(*policy_);
-    run_->log_held_out(trainer_.updates() - 1, score);
+  void score_if_due() {
+    if (trainer_.updates() % options_.held_out_every == 0) score_held_out();
+  }
+  // Keeps the policy if it is the best so far on the held-out graphs. An interruption leaves everything as it was.
+  void score_held_out() try {
+    if (held_out_.empty() || trainer_.updates() == scored_) return;
+    const double score = held_out_.score(*policy_, Budget::unlimited().until(interruption()));
+    scored_ = trainer_.updates();
+    run_->log_held_out(scored_ - 1, score);
     if (score >= best_held_out_) return;
     best_held_out_ = score;
     run_->save_policy(trainer_, fmt::format("{}, held-out score {:.4f}", made_by(), score));
+  } catch (const OutOfTime&) {
   }
   void save() {
     run_->save_checkpoint(trainer_, best_held_out_);
@@ -308,6 +311,7 @@ class TrainingSession {
   Seconds every_;
   std::unique_ptr<TrainingRun> run_;
   double best_held_out_ = Costs::kNever;
+  std::uint64_t scored_ = 0;  // The number of updates at the last score.
 };
 
 TrainingResult::System system_result(const SystemStage& stage, bool unitless) {

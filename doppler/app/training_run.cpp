@@ -1,5 +1,6 @@
 #include "doppler/app/training_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/graph/formats/json_reader.h"
 
 namespace doppler {
 namespace {
@@ -23,7 +25,7 @@ std::string read_json_lines(const std::string& path, const char* required,
   for (std::string line; std::getline(file, line) && !file.eof();) {
     ++number;
     try {
-      const auto entry = nlohmann::json::parse(line);
+      const auto entry = formats::parse_json(path, line, {});
       if (!entry.is_object()) throw InputError("no object");
       if (keep(entry)) kept += line + "\n";
     } catch (const std::exception&) {
@@ -31,6 +33,36 @@ std::string read_json_lines(const std::string& path, const char* required,
     }
   }
   return kept;
+}
+
+bool is_missing_or_empty(const std::filesystem::path& path) {
+  std::error_code none;
+  return !std::filesystem::exists(path, none) ||
+         (std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0);
+}
+
+// Says whether a training that was killed before its first checkpoint may have left this in its directory.
+bool is_left_by_a_start(const std::filesystem::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  if (name == "lock" || is_temporary_file(name)) return true;
+  if (name == "metrics.jsonl" || name == "measurements.jsonl") return is_missing_or_empty(entry.path());
+  return name == "placements" && entry.is_directory() &&
+         std::all_of(std::filesystem::directory_iterator(entry.path()), std::filesystem::directory_iterator(),
+                     [](const auto& file) { return is_temporary_file(file.path().filename().string()); });
+}
+
+// Throws InputError unless the directory holds what a training makes before its first checkpoint and nothing else: to
+// resume that is to begin. Anything else is not the directory of a training, or has lost its checkpoint.
+void check_left_by_a_start(const std::string& path) {
+  constexpr const char* kRequired = "required the directory of a training to resume";
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      if (!is_left_by_a_start(entry))
+        throw InputError(
+            fmt::format("{}: found no checkpoint, but '{}'; {}", path, entry.path().filename().string(), kRequired));
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw InputError(fmt::format("{}: found no checkpoint ({}); {}", path, error.code().message(), kRequired));
+  }
 }
 
 }  // namespace
@@ -44,18 +76,30 @@ std::string placement_file_name(const std::string& task) {
 
 TrainingRun::TrainingRun(std::string path, bool resume) : path_(std::move(path)) {
   std::error_code error;
-  const auto has_training = [&] { return std::filesystem::exists(file("checkpoint"), error); };
-  // What it makes first, without a checkpoint, was left by a training that was killed before it had anything to keep.
-  if (resume && !has_training() && !std::filesystem::exists(file("placements"), error))
-    throw InputError(fmt::format("{}: found no checkpoint; required the directory of a training to resume", path_));
+  const auto has_checkpoint = [&] { return std::filesystem::exists(file("checkpoint"), error); };
+  if (resume && !has_checkpoint()) check_left_by_a_start(path_);
   std::filesystem::create_directories(file("placements"), error);
   if (error) throw InputError(fmt::format("{}: {}; required a directory to write to", path_, error.message()));
   lock_ = std::make_unique<FileLock>(path_, file("lock"));
-  if (!resume && has_training())
-    throw InputError(
-        fmt::format("{}: holds a training; required --resume to go on with it, or another directory", path_));
-  resumes_ = has_training();
+  if (!resume && has_checkpoint()) {
+    if (has_learned())
+      throw InputError(
+          fmt::format("{}: holds a training; required --resume to go on with it, or another directory", path_));
+    std::filesystem::remove(file("checkpoint"));  // Another training begins, which that one does not belong to.
+  }
+  resumes_ = has_checkpoint();
   if (!resumes_) metrics_.open(file("metrics.jsonl"), std::ios::trunc);
+}
+
+// A training that was killed before its first update has nothing that another one would lose.
+bool TrainingRun::has_learned() const {
+  if (!is_missing_or_empty(file("measurements.jsonl")) || !is_missing_or_empty(file("policy"))) return true;
+  try {
+    const PolicyFile saved = parse_policy(file("checkpoint"), read_file(file("checkpoint")));
+    return formats::parse_json(path_, saved.training, {}).at("updates") != 0;
+  } catch (const std::exception&) {
+    return true;  // Whatever it is, it is not ours to remove.
+  }
 }
 
 double TrainingRun::resume(Trainer& trainer) {
@@ -64,12 +108,13 @@ double TrainingRun::resume(Trainer& trainer) {
   const auto made_before = [&](const nlohmann::json& entry) {
     const nlohmann::json& update = entry.at("update");
     if (!update.is_number_unsigned()) throw InputError("no number of an update");
-    return update.get<std::uint64_t>() < trainer.updates();
+    // A score of the last update is found again, in case that the training was interrupted before it was known.
+    return update.get<std::uint64_t>() + (entry.contains("held_out") ? 1 : 0) < trainer.updates();
   };
   write_file_atomically(file("metrics.jsonl"),
                         read_json_lines(file("metrics.jsonl"), "an object with the number of its update", made_before));
   metrics_.open(file("metrics.jsonl"), std::ios::app);
-  const auto best = nlohmann::json::parse(saved.training, nullptr, false).value("best_held_out", nlohmann::json());
+  const auto best = formats::parse_json(path_, saved.training, {}).value("best_held_out", nlohmann::json());
   return best.is_number() ? best.get<double>() : Costs::kNever;
 }
 

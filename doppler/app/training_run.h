@@ -21,14 +21,16 @@ std::string placement_file_name(const std::string& task);
 //   lock                the process that trains here
 class TrainingRun {
  public:
-  // Makes the directory and keeps other processes out of it. Throws InputError if it holds a training and `resume` is
-  // not asked for, or the other way round, or if another process trains there.
+  // Makes the directory and keeps other processes out of it. Throws InputError if another process trains there; without
+  // `resume`, if it holds a training that has learned something; with it, if it is not the directory of a training.
   TrainingRun(std::string path, bool resume);
 
-  // Says whether there is a checkpoint to go on from: a training that was killed before its first has none, and begins.
+  // Says whether there is a checkpoint to go on from: a training that was killed before its first has none, and begins
+  // even where it is to resume.
   bool resumes() const { return resumes_; }
 
-  // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again.
+  // Continues the trainer from the checkpoint; metrics beyond it are cut off, as those updates will be made again, and
+  // so will be a score of the last one.
   // Returns the best score on the held-out graphs so far, or infinity if there is none.
   double resume(Trainer& trainer);
   // Keeps every run of the system from now on, and recalls those of the training that is resumed.
@@ -42,6 +44,7 @@ class TrainingRun {
 
  private:
   std::string file(const std::string& name) const { return path_ + "/" + name; }
+  bool has_learned() const;
   void write_line(const std::string& text);
 
   std::string path_;

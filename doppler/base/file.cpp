@@ -14,6 +14,7 @@ namespace doppler {
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{4} << 30;
+constexpr std::string_view kTemporaryBegin = ".doppler.", kTemporaryEnd = ".tmp";
 
 class FileDescriptor {
  public:
@@ -49,7 +50,7 @@ class Replacement {
   Replacement(const std::string& path, std::filesystem::path target) : path_(path), target_(std::move(target)) {
     constexpr int kTries = 100;
     for (int i = 0; i < kTries && file_.get() < 0; ++i) {
-      temporary_ = target_.parent_path() / fmt::format(".doppler.{:016x}.tmp", random_number());
+      temporary_ = target_.parent_path() / fmt::format("{}{:016x}{}", kTemporaryBegin, random_number(), kTemporaryEnd);
       file_.reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
       if (file_.get() < 0 && errno != EEXIST) break;
     }
@@ -144,6 +145,10 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   replacement.write(content);
 }
 
+bool is_temporary_file(std::string_view name) {
+  return name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd);
+}
+
 bool try_write(int descriptor, std::string_view content) noexcept {
   while (!content.empty()) {
     const ssize_t n = ::write(descriptor, content.data(), content.size());
@@ -158,7 +163,12 @@ bool same_file(const std::string& a, const std::string& b) {
   struct stat of_a {
   }, of_b{};
   const bool a_exists = find_status(a, of_a), b_exists = find_status(b, of_b);
-  if (!a_exists || !b_exists) return a_exists == b_exists && follow_links(a) == follow_links(b);
+  // Of files that are not there yet the names decide, whichever way they are written.
+  const auto name = [](const std::string& path) {
+    std::error_code none;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(follow_links(path), none), none);
+  };
+  if (!a_exists || !b_exists) return a_exists == b_exists && name(a) == name(b);
   return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 

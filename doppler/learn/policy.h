@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doppler/base/rng.h"
+#include "doppler/budget.h"
 #include "doppler/problem.h"
 
 namespace doppler {
@@ -85,10 +86,16 @@ class Policy {
   virtual std::string_view name() const = 0;
   virtual std::string architecture() const = 0;
 
+  // Looks at the clock for everything below that takes long; nothing is limited at first (PolicyLimit). Where time is
+  // up OutOfTime is thrown: gradients() are then to be cleared, and everything starts again from begin().
+  Watch& watch() const { return watch_; }
+
   virtual std::span<float> parameters() = 0;
   virtual std::span<const float> parameters() const = 0;
   virtual std::span<float> gradients() = 0;
 
+  // Throws InputError, beginning with `where`, if the problem is too large for any episode.
+  virtual void check_placeable(const std::string&, const Problem&) const {}
   // Throws InputError, beginning with `where`, if a batch of episodes on the problem would not fit in memory.
   virtual void check_trainable(const std::string& where, const Problem& problem) const = 0;
   virtual std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const = 0;
@@ -128,6 +135,24 @@ class Policy {
   // Throws InputError unless it is one of them.
   virtual void leave_out(std::string_view part) = 0;
   virtual std::span<const std::string_view> left_out() const = 0;
+
+ private:
+  mutable Watch watch_{Budget::unlimited()};
+};
+
+// Limits the time of a policy for as long as it lives.
+class PolicyLimit {
+ public:
+  PolicyLimit(const Policy& policy, const Budget& budget) : policy_(policy), before_(policy.watch()) {
+    policy.watch() = Watch(budget);
+  }
+  ~PolicyLimit() { policy_.watch() = before_; }
+  PolicyLimit(const PolicyLimit&) = delete;
+  PolicyLimit& operator=(const PolicyLimit&) = delete;
+
+ private:
+  const Policy& policy_;
+  const Watch before_;
 };
 
 }  // namespace doppler

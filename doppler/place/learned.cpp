@@ -23,8 +23,6 @@ Proposal learned(const Problem& problem, Objective& objective, const MethodOptio
   Incumbent best(policy.name(), objective, silent);
   std::string why_not;
   try {
-    // What a policy does with a large graph before its first decision cannot be interrupted.
-    Watch(training.budget).step(std::uint64_t{problem.op_count()} * problem.device_count());
     best.consider(policy.answer(problem, objective, training), policy.name());
   } catch (const InfeasibleError& error) {
     why_not = error.what();

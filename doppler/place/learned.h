@@ -11,6 +11,8 @@ class LearnedPolicy {
   virtual ~LearnedPolicy() = default;
   // The name of the policy, which is that of its method.
   virtual std::string_view name() const = 0;
+  // Throws InputError if the problem is too large for it, or for the training that the user asked for.
+  virtual void check(const Problem&) const {}
   // Its answer as it stands, which takes milliseconds.
   virtual Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const = 0;
   // Its answer after as much training on this problem as the user asked for, if any.

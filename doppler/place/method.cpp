@@ -111,6 +111,8 @@ Result place(Objective& objective, const Method& method, const MethodOptions& op
   const auto start = std::chrono::steady_clock::now();
   if (options.on_progress) options.on_progress({method.name});
   const Problem& problem = objective.problem();
+  // What is refused is refused whether or not there is time.
+  if (method.family == Method::Family::learned && options.policy != nullptr) options.policy->check(problem);
   MethodOptions within = options;
   // The mean of a few draws may be below a bound on exact times.
   within.known_bound = objective.exact() ? std::max(options.known_bound, bound.value) : 0;

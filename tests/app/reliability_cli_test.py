@@ -14,8 +14,11 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from attack_lib import policy_file
 from command import DOPPLER, LIMIT, CommandCase, run
 
 SANITIZED = bool(os.environ.get("SANITIZED"))  # sanitizers reserve more address space than any limit leaves
@@ -27,6 +30,13 @@ STG = "2\n0 0 0\n1 3 1 0\n2 4 1 0\n3 0 2 1 2\n"
 # What a terminal would obey: an escape sequence, a line end, NUL, CSI in one character, a right-to-left override.
 EVIL = "a\x1b[31m\ndoppler: all is well\x00\u009b31m\u202etxt"
 SHOWN = r"a\x1b[31m\ndoppler: all is well\x00\u009b31m\u202etxt"
+
+
+def with_updates(checkpoint, count):
+    """The checkpoint of a training that has made so many updates, as far as it says."""
+    magic, header, numbers, training = policy_file.split(checkpoint)
+    training = json.dumps({**json.loads(training), "updates": count}).encode()
+    return policy_file.join(magic, header, numbers, training)
 
 
 class ReliabilityCase(CommandCase):
@@ -314,13 +324,71 @@ class ADirectory(ReliabilityCase):
         self.ok(*arguments, "--resume")
         self.assertEqual((killed / "policy").read_bytes(), (self.out / "policy").read_bytes())
 
-    def test_of_a_training_that_was_killed_before_its_first_checkpoint_resumes_from_the_start(self):
+    # What a training has made when it is killed, one thing after the other; the last two while it writes a file.
+    LEFT_BY_A_START = (("",), ("placements/",), ("placements/", "lock"), ("placements/", "lock", "metrics.jsonl"),
+                       ("placements/", "lock", "metrics.jsonl", "measurements.jsonl"),
+                       ("placements/", "lock", "metrics.jsonl", ".doppler.0123456789abcdef.tmp"),
+                       ("placements/", "lock", "metrics.jsonl", "placements/.doppler.0123456789abcdef.tmp"))
+
+    def make(self, name, files):
+        directory = self.directory / name
+        directory.mkdir()
+        for file in files:
+            if file.endswith("/"):
+                (directory / file).mkdir()
+            elif file:
+                (directory / file).touch()
+        return directory
+
+    def test_of_a_training_that_was_killed_before_its_first_checkpoint_begins_or_resumes_from_the_start(self):
         self.ok(*self.train)
-        killed = self.directory / "killed"
-        (killed / "placements").mkdir(parents=True)
-        (killed / "metrics.jsonl").touch()
-        self.ok(*self.train[:-1], killed, "--resume")
-        self.assertEqual((killed / "policy").read_bytes(), (self.out / "policy").read_bytes())
+        for number, files in enumerate(self.LEFT_BY_A_START):
+            for resume in ((), ("--resume",)):
+                with self.subTest(files=files, resume=resume):
+                    killed = self.make(f"killed{number}{len(resume)}", files)
+                    done = self.ok(*self.train[:-1], killed, *resume)
+                    self.assertEqual((killed / "policy").read_bytes(), (self.out / "policy").read_bytes())
+                    note = f"doppler: note: {killed}: no checkpoint yet; starting from the beginning\n"
+                    self.assertEqual(done.stderr, note if resume else "")
+
+    def test_that_is_none_of_a_training_is_not_resumed_and_stays_as_it_is(self):
+        self.fails("found no checkpoint (No such file or directory); required the directory of a training",
+                   *self.train, "--resume")
+        self.assertFalse(self.out.exists())
+        for number, (file, content) in enumerate((("notes.txt", ""), ("policy", "x"), ("metrics.jsonl", '{"update": 0}\n'),
+                                                  ("measurements.jsonl", "{}\n"))):
+            foreign = self.make(f"foreign{number}", ())
+            (foreign / file).write_text(content)
+            self.fails(f"found no checkpoint, but '{file}'; required the directory of a training", *self.train[:-1],
+                       foreign, "--resume")
+            self.assertEqual([path.name for path in foreign.iterdir()], [file])
+
+    def test_of_a_training_that_has_learned_nothing_may_be_begun_again(self):
+        once = ("train", self.graph, "-m", "p100x4", "--episodes", 16, "--seed", 3, "--out", self.out)
+        self.ok(*self.train)
+        first = (self.out / "policy").read_bytes()
+        for path in (self.out / "policy", *(self.out / "placements").iterdir()):
+            path.unlink()
+        # An update was made, so that it may not.
+        self.fails("holds a training; required --resume", *once)
+        checkpoint = self.out / "checkpoint"
+        checkpoint.write_bytes(with_updates(checkpoint.read_bytes(), 0))
+        self.ok(*self.train)
+        self.assertEqual((self.out / "policy").read_bytes(), first)
+        # Runs of the system are worth something, even before the first update.
+        checkpoint.write_bytes(with_updates(checkpoint.read_bytes(), 0))
+        (self.out / "policy").unlink()
+        (self.out / "measurements.jsonl").write_text('{"placement": "00", "seconds": 1}\n')
+        self.fails("holds a training; required --resume", *once)
+
+    def test_whose_metrics_or_measurements_are_gone_is_resumed_nevertheless(self):
+        self.ok(*self.train)
+        policy = (self.out / "policy").read_bytes()
+        (self.out / "metrics.jsonl").unlink()
+        shutil.rmtree(self.out / "placements")
+        self.ok(*self.train, "--resume")
+        self.assertEqual((self.out / "policy").read_bytes(), policy)
+        self.assertEqual(len(list((self.out / "placements").iterdir())), 1)
 
     def test_with_a_malformed_metric_names_its_line(self):
         self.ok(*self.train)
@@ -404,6 +472,7 @@ class AFile(ReliabilityCase):
     def test_cannot_be_two_outputs(self):
         both = self.directory / "both.json"
         self.fails("-o and --json: both are", *self.place, "-o", both, f"--json={both}")
+        self.fails("-o and --json: both are", *self.place, "-o", both, f"--json={self.directory}/./both.json")
         self.assertFalse(both.exists())
         self.ok(*self.place, "-o", "/dev/null", "--json=/dev/null")
 

@@ -65,6 +65,25 @@ class TrainTest(CommandCase):
         updates = [line["update"] for line in self.metrics(out)]
         self.assertEqual(updates, list(range(0, 300, 10)))
 
+    def test_ctrl_c_and_resume_end_where_an_undisturbed_training_ends(self):
+        command = ("train", self.graph, "--machine", "p100x4", "--episodes", 1600, "--seed", 3, "--generated", 2,
+                   "--validate", f"{self.graph}@v100x4", "--validate-every", 10, "--out")
+        whole, out = self.directory / "whole", self.directory / "interrupted"
+        self.ok(*command, whole)
+        for number in range(1, 4):  # Anywhere: in an episode, in a search, in a validation.
+            process = subprocess.Popen([DOPPLER, *map(str, command), str(out), *["--resume"] * out.exists()],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(process.kill)
+            metrics = out / "metrics.jsonl"
+            while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") >= 4 * number):
+                pass
+            process.send_signal(signal.SIGINT)
+            self.assertIn(process.wait(LIMIT), (0, 130))
+        self.ok(*command, out, "--resume")
+        self.assertEqual((out / "policy").read_bytes(), (whole / "policy").read_bytes())
+        timeless = lambda lines: [{key: line[key] for key in line if key != "seconds"} for line in lines]
+        self.assertEqual(timeless(self.metrics(out)), timeless(self.metrics(whole)))
+
     def test_ctrl_c_keeps_what_there_is(self):
         out = self.directory / "run"
         process = subprocess.Popen([DOPPLER, "train", self.graph, "--machine", "p100x4", "--time", "600s", "--out", str(out)],
@@ -84,8 +103,9 @@ class TrainTest(CommandCase):
                        "--held-out", f"{self.graph}@v100x4", "--held-out-every", 5, "--episodes", 320, "--out", out)
         self.assertIn("graph@p100x8", done.stdout)
         self.assertIn("held out", done.stdout)
-        scores = [line["held_out"] for line in self.metrics(out) if "held_out" in line]
-        self.assertEqual(len(scores), 5)  # every 5 of 20 updates, and the end
+        lines = [line for line in self.metrics(out) if "held_out" in line]
+        self.assertEqual([line["update"] for line in lines], [4, 9, 14, 19])  # every 5 of 20 updates; the end is one
+        scores = [line["held_out"] for line in lines]
         self.assertIn(f"held-out score {min(scores):.4f}", (out / "policy").read_bytes()[:2000].decode(errors="replace"))
 
     def test_the_policy_is_named_in_the_checkpoint(self):

@@ -1,10 +1,14 @@
 #include "tests/conformance/cases.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "doppler/base/rng.h"
+#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/policy_table.h"
+#include "doppler/learn/train/trained_policy.h"
 
 namespace doppler::test {
 namespace {
@@ -190,6 +194,17 @@ std::vector<Case> make_cases() {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = make_cases();
   return cases;
+}
+
+std::shared_ptr<const LearnedPolicy> policy_of(const Method& method) {
+  static const auto shipped = std::make_shared<TrainedPolicy>("shipped", shipped_policy(), TrainedPolicyOptions{});
+  static std::map<std::string_view, std::shared_ptr<const LearnedPolicy>> fresh;
+  if (method.family != Method::Family::learned || method.name == shipped->name()) return shipped;
+  auto& policy = fresh[method.name];
+  if (!policy)
+    policy = std::make_shared<TrainedPolicy>("fresh", file_of(*make_policy(usual_architecture(method.name), Rng(1))),
+                                             TrainedPolicyOptions{});
+  return policy;
 }
 
 }  // namespace doppler::test

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "doppler/place/learned.h"
 #include "tests/support/problems.h"
 
 namespace doppler::test {
@@ -18,6 +19,9 @@ struct Case {
 
 // Every small graph × machine × rules, with and without a pin. All of them have a feasible placement.
 const std::vector<Case>& all_cases();
+
+// The policy of a learned method: the shipped one, or one that knows nothing yet; the shipped one for all others.
+std::shared_ptr<const LearnedPolicy> policy_of(const Method& method);
 
 // The name of a method as part of a test's: letters, digits and underscores.
 inline std::string name_of(std::string_view method) {

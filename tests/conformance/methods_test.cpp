@@ -1,10 +1,5 @@
-#include <map>
-
 #include <gtest/gtest.h>
 
-#include "doppler/learn/doppler/doppler_policy.h"
-#include "doppler/learn/policy_table.h"
-#include "doppler/learn/train/trained_policy.h"
 #include "tests/conformance/cases.h"
 
 namespace doppler {
@@ -12,23 +7,12 @@ namespace {
 
 using test::all_cases;
 using test::Case;
+using test::policy_of;
 
 // Bounds and simulated times are sums of the same numbers in different orders.
 constexpr double kRounding = 1e-9;
 // Enough for a search to begin, few enough that all methods on all cases take seconds.
 constexpr std::uint64_t kEvaluations = 12;
-
-// The policy of a learned method: the shipped one, or one that knows nothing yet, which must be legal all the same.
-std::shared_ptr<const LearnedPolicy> policy_of(const Method& method) {
-  static const auto shipped = std::make_shared<TrainedPolicy>("shipped", shipped_policy(), TrainedPolicyOptions{});
-  static std::map<std::string_view, std::shared_ptr<const LearnedPolicy>> fresh;
-  if (method.family != Method::Family::learned || method.name == shipped->name()) return shipped;
-  auto& policy = fresh[method.name];
-  if (!policy)
-    policy = std::make_shared<TrainedPolicy>("fresh", file_of(*make_policy(usual_architecture(method.name), Rng(1))),
-                                             TrainedPolicyOptions{});
-  return policy;
-}
 
 MethodOptions short_options(const Method& method) {
   MethodOptions options;

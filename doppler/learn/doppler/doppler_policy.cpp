@@ -19,6 +19,9 @@ namespace {
 
 // A batch keeps about 4 kB per op and device.
 constexpr std::uint64_t kMostCells = 500'000;
+bool is_trainable(const Problem& problem) {
+  return std::uint64_t{problem.op_count()} * problem.device_count() <= kMostCells;
+}
 
 constexpr std::string_view kParts[] = {"sel", "plc"};
 // What can be left out: affinities that PLC is shown, for networks that see them, and learning by either policy.
@@ -66,10 +69,12 @@ struct DopplerPolicy::RolloutTrace final : Episode::Trace {
   }
 };
 
-DopplerPolicy::DopplerPolicy(std::unique_ptr<Network<float>> network) : network_(std::move(network)) {}
+DopplerPolicy::DopplerPolicy(std::unique_ptr<Network<float>> network) : network_(std::move(network)) {
+  network_->set_watch(&watch());
+}
 
 void DopplerPolicy::check_trainable(const std::string& where, const Problem& problem) const {
-  if (std::uint64_t{problem.op_count()} * problem.device_count() > kMostCells)
+  if (!is_trainable(problem))
     throw InputError(
         fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
                     "trained on smaller graphs",
@@ -77,13 +82,14 @@ void DopplerPolicy::check_trainable(const std::string& where, const Problem& pro
 }
 
 std::shared_ptr<const EncodedProblem> DopplerPolicy::encode(const Problem& problem) const {
-  return std::make_shared<PolicyInput>(problem);
+  return std::make_shared<PolicyInput>(problem, watch());
 }
 
 void DopplerPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
   input_ = std::dynamic_pointer_cast<const PolicyInput>(std::move(problem));
   DOPPLER_CHECK(input_ != nullptr, "a problem that another policy has encoded");
   gathering_ = false;
+  network_->set_keeping(is_trainable(input_->problem()));  // Nothing else goes backward.
   // A network that looks at every step is asked by its rollouts.
   if (!network_->per_step()) network_->embed(*input_, {}, embedding_);
 }
@@ -94,6 +100,7 @@ DopplerPolicy::RolloutTrace& DopplerPolicy::trace_of(Episode& episode) {
   if (trace == nullptr) {
     auto fresh = std::make_unique<RolloutTrace>();
     fresh->rollout = make_rollout(*network_, episode.differentiable);
+    fresh->rollout->set_watch(&watch());
     trace = fresh.get();
     episode.trace = std::move(fresh);
   }

@@ -9,6 +9,12 @@
 namespace doppler {
 namespace {
 
+// Gives memory back, which assigning nothing does not.
+template <typename... Vector>
+void release(Vector&... vectors) {
+  ((vectors = Vector()), ...);
+}
+
 constexpr double kScoreLimit = 20;   // SEL's logits stay within it, so that no op is ever out of the question.
 constexpr double kNormFloor = 1e-5;  // It is added to the variance in LayerNorm.
 
@@ -120,14 +126,22 @@ void Gnn<Real>::embed(const PolicyInput& input, std::span<const Real> progress, 
   }
   const Real* weights = this->parameters_.data();
   first_.resize(ops_ * width);
+  this->spend(ops_ * inputs_ * width);
   dense::repeat_row(weights + in_.bias, first_.data(), ops_, width);
   dense::multiply_add(x_.data(), weights + in_.weight, first_.data(), ops_, inputs_, width);
   for (Real& value : first_) value = std::max(value, Real{0});
-  h_ = first_;
+  if (this->keeps_) {
+    h_ = first_;
+  } else {
+    h_.swap(first_);
+    release(x_, first_);
+  }
   for (std::size_t i = 0; i < layers_.size(); ++i) forward_layer(i, h_);
+  if (!this->keeps_) activations_ = std::vector<Activations>(layers_.size());
 
   embedding.resize(ops_, width);
   const auto map = [&](const Linear& linear, std::vector<Real>& to) {
+    this->spend(ops_ * width * width);
     dense::repeat_row(weights + linear.bias, to.data(), ops_, width);
     dense::multiply_add(h_.data(), weights + linear.weight, to.data(), ops_, width, width);
   };
@@ -136,7 +150,9 @@ void Gnn<Real>::embed(const PolicyInput& input, std::span<const Real> progress, 
   map(producer_, embedding.producer);
   hidden_.resize(ops_ * width);
   map(score_hidden_, hidden_);
+  if (!this->keeps_) release(h_);
   forward_score(embedding);
+  if (!this->keeps_) release(hidden_);
 }
 
 template <typename Real>
@@ -160,13 +176,14 @@ template <typename Real>
 void Gnn<Real>::forward_layer(std::size_t index, std::vector<Real>& h) {
   const std::size_t width = shape_.width;
   const Layer& layer = layers_[index];
-  Activations& a = activations_[index];
+  const bool keeps = this->keeps_;
+  Activations& a = activations_[keeps ? index : 0];
+  std::vector<Real>& consumers = keeps ? a.consumers : a.producers;  // The one mean may take the place of the other.
   const Real* weights = this->parameters_.data();
-  a.input = h;
-  for (auto* part : {&a.producers, &a.consumers, &a.message, &a.normal}) part->resize(ops_ * width);
+  if (keeps) a.input = h;
+  for (auto* part : {&a.producers, &consumers, &a.message}) part->resize(ops_ * width);
+  if (keeps) a.normal.resize(ops_ * width);
   a.scale.resize(ops_);
-  neighbour_mean(*input_, Side::producers, h.data(), a.producers.data(), width);
-  neighbour_mean(*input_, Side::consumers, h.data(), a.consumers.data(), width);
   a.graph.assign(width, Real{0});
   dense::sum_rows(h.data(), a.graph.data(), ops_, width);
   for (Real& value : a.graph) value /= static_cast<Real>(ops_);
@@ -175,13 +192,19 @@ void Gnn<Real>::forward_layer(std::size_t index, std::vector<Real>& h) {
   work_.assign(weights + layer.bias, weights + layer.bias + width);
   dense::multiply_add(a.graph.data(), weights + layer.graph, work_.data(), 1, width, width);
   dense::repeat_row(work_.data(), a.message.data(), ops_, width);
-  dense::multiply_add(a.input.data(), weights + layer.own, a.message.data(), ops_, width, width);
+  this->spend(ops_ * width * width);
+  dense::multiply_add(h.data(), weights + layer.own, a.message.data(), ops_, width, width);
+  this->spend(2 * ops_ * width * width);
+  neighbour_mean(*input_, Side::producers, h.data(), a.producers.data(), width);
   dense::multiply_add(a.producers.data(), weights + layer.producers, a.message.data(), ops_, width, width);
-  dense::multiply_add(a.consumers.data(), weights + layer.consumers, a.message.data(), ops_, width, width);
+  this->spend(2 * ops_ * width * width);
+  neighbour_mean(*input_, Side::consumers, h.data(), consumers.data(), width);
+  dense::multiply_add(consumers.data(), weights + layer.consumers, a.message.data(), ops_, width, width);
 
+  this->spend(ops_ * width * width);
   for (std::size_t op = 0; op < ops_; ++op) {
     Real* row = h.data() + op * width;
-    Real* normal = a.normal.data() + op * width;
+    Real* normal = keeps ? a.normal.data() + op * width : row;
     Real* message = a.message.data() + op * width;
     Real mean = 0, square = 0;
     for (std::size_t k = 0; k < width; ++k) {
@@ -205,11 +228,13 @@ void Gnn<Real>::forward_layer(std::size_t index, std::vector<Real>& h) {
 
 template <typename Real>
 void Gnn<Real>::backward(const Embedding<Real>& gradient) {
+  DOPPLER_CHECK(this->keeps_, "backward of an embedding that was not kept");
   const std::size_t width = shape_.width;
   const Real* weights = this->parameters_.data();
   Real* gradients = this->gradients_.data();
   gradient_.assign(ops_ * width, Real{0});
   const auto map = [&](const Linear& linear, const std::vector<Real>& of) {
+    this->spend(2 * ops_ * width * width);
     dense::sum_rows(of.data(), gradients + linear.bias, ops_, width);
     dense::outer_add(h_.data(), of.data(), gradients + linear.weight, ops_, width, width);
     dense::multiply_transposed_add(of.data(), weights + linear.weight, gradient_.data(), ops_, width, width, work_);
@@ -252,6 +277,7 @@ void Gnn<Real>::backward_layer(std::size_t index, std::vector<Real>& gradient) {
   const Activations& a = activations_[index];
   const Real* weights = this->parameters_.data();
   Real* gradients = this->gradients_.data();
+  this->spend(6 * ops_ * width * width);
   // LayerNorm: with y = gain · n + shift, dL/dsum = scale · (d − mean(d) − n · mean(d · n)), d = gain · dL/dy.
   for (std::size_t op = 0; op < ops_; ++op) {
     Real* row = gradient.data() + op * width;

@@ -53,6 +53,9 @@ class Network {
   // True if it looks at the progress of the episode, so that every step needs an embedding of its own.
   virtual bool per_step() const { return false; }
 
+  // Says what looks at the clock in embed() and backward(), which then throw OutOfTime; nothing does at first.
+  void set_watch(Watch* watch) { watch_ = watch; }
+
   std::span<Real> parameters() { return parameters_; }
   std::span<const Real> parameters() const { return parameters_; }
   std::span<Real> gradients() { return gradients_; }
@@ -60,13 +63,26 @@ class Network {
   const Real* head() const { return parameters_.data() + parameters_.size() - head_shape().size(); }
   Real* head_gradient() { return gradients_.data() + gradients_.size() - head_shape().size(); }
 
+  // Says whether embed() keeps what backward() needs, as it does at first. It takes three times the memory.
+  void set_keeping(bool keeps) { keeps_ = keeps; }
+
   // Embeds the graph. `progress` holds kProgressFeatures numbers per op if per_step(), and is empty otherwise.
   virtual void embed(const PolicyInput& input, std::span<const Real> progress, Embedding<Real>& embedding) = 0;
   // Adds the gradient of the last embed() to gradients(), given that of its result.
   virtual void backward(const Embedding<Real>& gradient) = 0;
 
  protected:
+  // Looks at the clock, if anything does, before a stretch of so many multiplications that cannot be interrupted.
+  void spend(std::uint64_t multiplications) {
+    constexpr std::uint64_t kPerStep = 64;
+    if (watch_ != nullptr) watch_->step(multiplications / kPerStep);
+  }
+
   std::vector<Real> parameters_, gradients_;
+  bool keeps_ = true;
+
+ private:
+  Watch* watch_ = nullptr;
 };
 
 // What a network that is asked at every step is told about every op: is it placed, its end over the horizon, is it

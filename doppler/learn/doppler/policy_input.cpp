@@ -17,11 +17,14 @@ double log_ratio(double part, double whole) { return std::log1p(ratio(part, whol
 
 }  // namespace
 
-PolicyInput::PolicyInput(const Problem& problem) : problem_(problem) {
+PolicyInput::PolicyInput(const Problem& problem, Watch watch) : problem_(problem) {
+  constexpr std::uint64_t kStepsPerEdge = 8;
+  watch.step(kStepsPerEdge * problem.graph().edge_count());
   lay_out_edges();
-  measure();
-  measure_links();
-  fill_features();
+  watch.step(kStepsPerEdge * problem.graph().edge_count());
+  measure(watch);
+  measure_links(watch);
+  fill_features(watch);
 }
 
 void PolicyInput::lay_out_edges() {
@@ -48,7 +51,7 @@ void PolicyInput::lay_out_edges() {
     for (const Edge& edge : consumers(op)) coparents_[op] += std::max(0.0F, inputs[edge.op] - edge.weight);
 }
 
-void PolicyInput::measure() {
+void PolicyInput::measure(Watch& watch) {
   const Graph& graph = problem_.graph();
   const Costs& costs = problem_.costs();
   Levels still = levels(graph, costs.mean_times(), {});
@@ -59,6 +62,7 @@ void PolicyInput::measure() {
   t_level_moved_ = std::move(moved.top);
   communication_.assign(op_count(), 0);
   for (OpId op = 0; op < op_count(); ++op) {
+    watch.step(problem_.devices(op).size());
     // This is the time of the op if all devices shared it in proportion to their speeds.
     double speed = 0;
     for (const DeviceId device : problem_.devices(op)) {
@@ -75,7 +79,7 @@ void PolicyInput::measure() {
   if (horizon_ <= 0) horizon_ = 1;  // In a graph without work every feature is 0.
 }
 
-void PolicyInput::measure_links() {
+void PolicyInput::measure_links(Watch& watch) {
   const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
   const std::size_t classes = costs.link_classes();
@@ -85,10 +89,12 @@ void PolicyInput::measure_links() {
   for (DeviceId a = 0; a < devices; ++a)
     for (DeviceId b = 0; b < devices; ++b)
       if (a != b) example[costs.link_class(a, b)] = {a, b};
-  for (std::size_t kind = 0; kind < classes; ++kind)
-    if (example[kind].first != example[kind].second)
-      for (TensorId tensor = 0; tensor < problem_.graph().tensor_count(); ++tensor)
-        time[kind] += costs.transfer_time(tensor, example[kind].first, example[kind].second);
+  for (std::size_t kind = 0; kind < classes; ++kind) {
+    if (example[kind].first == example[kind].second) continue;
+    watch.step(problem_.graph().tensor_count());
+    for (TensorId tensor = 0; tensor < problem_.graph().tensor_count(); ++tensor)
+      time[kind] += costs.transfer_time(tensor, example[kind].first, example[kind].second);
+  }
   const double slowest = classes > 0 ? *std::max_element(time.begin(), time.end()) : 0;
   nearness_.assign(std::size_t{devices} * devices, 0.0F);
   for (DeviceId a = 0; a < devices; ++a)
@@ -99,7 +105,7 @@ void PolicyInput::measure_links() {
     }
 }
 
-void PolicyInput::fill_features() {
+void PolicyInput::fill_features(Watch& watch) {
   const Costs& costs = problem_.costs();
   const DeviceId devices = device_count();
   const std::vector<std::uint32_t> depth = depths(problem_.graph());
@@ -116,6 +122,7 @@ void PolicyInput::fill_features() {
 
   node_features_.reserve(op_count() * kNodeFeatureCount);
   for (OpId op = 0; op < op_count(); ++op) {
+    watch.step(kNodeFeatureCount + problem_.devices(op).size());
     const Seconds compute = costs.mean_time(op), fastest = costs.fastest(op);
     Seconds slowest = fastest;
     for (const DeviceId device : problem_.devices(op)) slowest = std::max(slowest, costs.op_time(op, device));

@@ -41,7 +41,8 @@ inline constexpr std::size_t kNodeFeatureCount = kNodeFeatures.size();
 // an episode (episode_state.h).
 class PolicyInput final : public EncodedProblem {
  public:
-  explicit PolicyInput(const Problem& problem);
+  // Throws OutOfTime if `watch` does.
+  explicit PolicyInput(const Problem& problem, Watch watch = Watch(Budget::unlimited()));
 
   const Problem& problem() const { return problem_; }
   OpId op_count() const { return problem_.op_count(); }
@@ -78,9 +79,9 @@ class PolicyInput final : public EncodedProblem {
     return {edges.data() + begin[op], edges.data() + begin[op + 1]};
   }
   void lay_out_edges();
-  void measure();
-  void fill_features();
-  void measure_links();
+  void measure(Watch& watch);
+  void fill_features(Watch& watch);
+  void measure_links(Watch& watch);
 
   Problem problem_;
   std::vector<Edge> producers_, consumers_;

@@ -134,11 +134,22 @@ void Rollout<Real>::device_term(const float* features, const Real* head, Real* s
   dense::row_multiply_add(hidden, head + shape_.second_offset(), sum, shape_.hidden, width);
 }
 
+// Looks at the clock before a step, if anything does. A device takes some 150 ns and more where the op has many edges;
+// where links differ, shares are spread from every device to every other.
+template <typename Real>
+void Rollout<Real>::spend(OpId op) {
+  if (watch_ == nullptr) return;
+  const PolicyInput& input = state_.input();
+  const std::size_t edges = input.producers(op).size() + input.consumers(op).size();
+  watch_->step(devices_ * (16 + edges / 4 + (input.uniform_links() ? 0 : devices_ / 4)));
+}
+
 // Leaves the probabilities of the devices in this step's row.
 template <typename Real>
 void Rollout<Real>::look(OpId op, const Embedding<Real>& embedding, const Real* head) {
   using Block = dense::Block<Real>;
   const std::size_t width = shape_.width, row = keeps_ ? step_ * devices_ : 0;
+  spend(op);
   state_.observe(op);
   std::fill_n(probability_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
   std::fill_n(log_probabilities_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
@@ -285,6 +296,7 @@ void Rollout<Real>::imitate(const Embedding<Real>& embedding, const Real* head, 
   begin(embedding);
   while (!ready_.empty()) {
     before_step();
+    if (watch_ != nullptr) watch_->step(ready_.size());
     label_ops(teacher);
     const OpId op = next_in_race();
     leave(op);
@@ -352,6 +364,7 @@ void Rollout<Real>::backward(const Real* head, const LossWeights& weights, Embed
   for (std::size_t step = ops_; step-- > 0;) {
     // The op's `placed` is part of its device's sum in all later steps.
     const OpId op = order_[step];
+    spend(op);
     dense::add_scaled(placed_scale_, later_.data() + state_.device_of_op()[op] * width,
                       gradient.placed.data() + op * width, width);
     if (decided_[step]) {

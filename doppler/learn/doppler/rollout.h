@@ -32,6 +32,8 @@ class Rollout {
 
   // Says of what problem the next episodes are; it must outlive them.
   void bind(const PolicyInput& input);
+  // Says what looks at the clock in episodes and backward(), which then throw OutOfTime; nothing does at first.
+  void set_watch(Watch* watch) { watch_ = watch; }
 
   // Decides by itself; the targets are what was decided. The network's embedding and head must stay as they are until
   // after backward().
@@ -69,6 +71,7 @@ class Rollout {
   };
 
   virtual void before_step() {}
+  void spend(OpId op);
   void begin(const Embedding<Real>& embedding);
   void join(OpId op);
   void enter_race(OpId op);
@@ -86,6 +89,7 @@ class Rollout {
   void backward_device_terms(const Real* head, Real* head_gradient);
   void backward_scores(const LossWeights& weights, Embedding<Real>& gradient) const;
 
+  Watch* watch_ = nullptr;
   EpisodeState state_;
   const HeadShape shape_;
   const bool keeps_;

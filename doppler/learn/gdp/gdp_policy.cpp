@@ -33,7 +33,9 @@ struct GdpPolicy::ChoiceTrace final : Episode::Trace {
   std::vector<char> mask;
 };
 
-GdpPolicy::GdpPolicy(const GdpShape& shape, Rng rng) : network_(shape, rng), blindness_(kUnitFeatures) {}
+GdpPolicy::GdpPolicy(const GdpShape& shape, Rng rng) : network_(shape, rng), blindness_(kUnitFeatures) {
+  tape_.set_watch(&watch());
+}
 
 std::string GdpPolicy::architecture() const {
   const GdpShape& shape = network_.shape();

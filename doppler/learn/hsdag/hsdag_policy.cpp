@@ -37,7 +37,9 @@ struct HsdagPolicy::ChoiceTrace final : Episode::Trace {
   std::vector<Level> levels;
 };
 
-HsdagPolicy::HsdagPolicy(const HsdagShape& shape, Rng rng) : network_(shape, rng), blindness_(kHsdagFeatures) {}
+HsdagPolicy::HsdagPolicy(const HsdagShape& shape, Rng rng) : network_(shape, rng), blindness_(kHsdagFeatures) {
+  tape_.set_watch(&watch());
+}
 
 std::string_view HsdagPolicy::name() const {
   return network_.shape().variant == HsdagVariant::fine ? "hsdag+" : "hsdag";

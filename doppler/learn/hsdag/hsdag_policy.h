@@ -20,6 +20,9 @@ class HsdagPolicy final : public Policy {
   std::span<float> parameters() override { return network_.parameters().values(); }
   std::span<const float> parameters() const override { return network_.parameters().values(); }
   std::span<float> gradients() override { return network_.parameters().gradients(); }
+  void check_placeable(const std::string& where, const Problem& problem) const override {
+    check_trainable(where, problem);
+  }
   void check_trainable(const std::string& where, const Problem& problem) const override;
   std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const override;
   void begin(std::shared_ptr<const EncodedProblem> problem) override;

@@ -43,6 +43,7 @@ void Tape<Real>::clear() {
 // Returns the uninitialised values of a new node. It has a gradient if one of its inputs has.
 template <typename Real>
 Real* Tape<Real>::push(Node node, std::size_t rows, std::size_t columns) {
+  spend(rows * columns);
   node.rows = rows;
   node.columns = columns;
   Real* const value = reals_.take(rows * columns);
@@ -76,6 +77,7 @@ template <typename Real>
 auto Tape<Real>::product(Matrix a, Matrix b) -> Matrix {
   const std::size_t rows = row_count(a), inner = column_count(a), columns = column_count(b);
   DOPPLER_CHECK(inner == row_count(b), "product of {} columns and {} rows", inner, row_count(b));
+  spend(rows * inner * columns);
   Node node{.kind = Kind::product, .a = a.id, .b = b.id};
   Real* y = push(node, rows, columns);
   std::fill_n(y, rows * columns, Real{0});
@@ -87,6 +89,7 @@ template <typename Real>
 auto Tape<Real>::product_transposed(Matrix a, Matrix b) -> Matrix {
   const std::size_t rows = row_count(a), inner = column_count(a), columns = row_count(b);
   DOPPLER_CHECK(inner == column_count(b), "product of {} columns and {} columns", inner, column_count(b));
+  spend(rows * inner * columns);
   Real* y = push({.kind = Kind::product_transposed, .a = a.id, .b = b.id}, rows, columns);
   std::fill_n(y, rows * columns, Real{0});
   dense::multiply_transposed_add(value(a).data(), value(b).data(), y, rows, columns, inner, scratch_);
@@ -335,6 +338,7 @@ void Tape<Real>::backward() {
 
 template <typename Real>
 void Tape<Real>::back(const Node& node) {
+  spend(size(node));
   switch (node.kind) {
     case Kind::leaf:
       return;
@@ -367,6 +371,7 @@ void Tape<Real>::back(const Node& node) {
 template <typename Real>
 void Tape<Real>::back_product(const Node& node) {
   const Node &a = nodes_[node.a], &b = nodes_[node.b];
+  spend(2 * size(node) * a.columns);
   if (a.gradient != nullptr)
     dense::multiply_transposed_add(node.gradient, b.value, a.gradient, node.rows, a.columns, node.columns, scratch_);
   if (b.gradient != nullptr) dense::outer_add(a.value, node.gradient, b.gradient, node.rows, a.columns, node.columns);
@@ -375,6 +380,7 @@ void Tape<Real>::back_product(const Node& node) {
 template <typename Real>
 void Tape<Real>::back_product_transposed(const Node& node) {
   const Node &a = nodes_[node.a], &b = nodes_[node.b];
+  spend(2 * size(node) * a.columns);
   if (a.gradient != nullptr)
     dense::multiply_add(node.gradient, b.value, a.gradient, node.rows, node.columns, a.columns);
   if (b.gradient != nullptr) dense::outer_add(node.gradient, a.value, b.gradient, node.rows, node.columns, a.columns);

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "doppler/budget.h"
+
 namespace doppler {
 
 // Reverse-mode differentiation for networks of a few dozen small matrices: a forward pass writes its operations on the
@@ -32,6 +34,9 @@ class Tape {
   explicit Tape(bool with_gradients = true) : with_gradients_(with_gradients) {}
 
   void clear();
+  // Says what looks at the clock in every operation and in backward(), which then throw OutOfTime: the tape is to be
+  // cleared after that. Nothing looks at first.
+  void set_watch(Watch* watch) { watch_ = watch; }
 
   Matrix constant(std::size_t rows, std::size_t columns, const Real* values);
   Matrix parameter(std::size_t rows, std::size_t columns, const Real* values, Real* gradient);
@@ -133,6 +138,10 @@ class Tape {
     std::size_t chunk_ = 0, used_ = 0;
   };
 
+  void spend(std::size_t multiplications) {
+    constexpr std::size_t kPerStep = 32;
+    if (watch_ != nullptr) watch_->step(1 + multiplications / kPerStep);
+  }
   Real* push(Node node, std::size_t rows, std::size_t columns);
   Matrix last() const { return {static_cast<std::uint32_t>(nodes_.size() - 1)}; }
   bool depends(std::uint32_t id) const { return id != kNone && nodes_[id].gradient != nullptr; }
@@ -146,6 +155,7 @@ class Tape {
   void back_rows(const Node& node);
 
   bool with_gradients_;
+  Watch* watch_ = nullptr;
   std::vector<Node> nodes_;
   Arena<Real> reals_;
   Arena<std::uint32_t> indices_;

@@ -44,7 +44,9 @@ struct PlacetoPolicy::SweepTrace final : Episode::Trace {
   }
 };
 
-PlacetoPolicy::PlacetoPolicy(const PlacetoShape& shape, Rng rng) : network_(shape, rng) {}
+PlacetoPolicy::PlacetoPolicy(const PlacetoShape& shape, Rng rng) : network_(shape, rng) {
+  for (Tape<float>* tape : {&tape_, &step_tape_, &episode_tape_, &head_tape_}) tape->set_watch(&watch());
+}
 
 std::string PlacetoPolicy::architecture() const {
   const PlacetoShape& shape = network_.shape();
@@ -77,7 +79,7 @@ PlacetoInput::Messages PlacetoPolicy::messages() const {
   return {shape.rounds, shape.per_step, kMostVersionCells / shape.width};
 }
 
-void PlacetoPolicy::check_size(const std::string& where, const Problem& problem) const {
+void PlacetoPolicy::check_placeable(const std::string& where, const Problem& problem) const {
   if (problem.op_count() > kMostOps)
     throw InputError(
         fmt::format("{}: {} ops; required at most {} for placeto, which knows for every two of them "
@@ -89,12 +91,12 @@ void PlacetoPolicy::check_size(const std::string& where, const Problem& problem)
 }
 
 void PlacetoPolicy::check_trainable(const std::string& where, const Problem& problem) const {
-  check_size(where, problem);
+  check_placeable(where, problem);
   if (network_.shape().per_step) PlacetoInput(where, problem, messages());  // throws if there are too many versions
 }
 
 std::shared_ptr<const EncodedProblem> PlacetoPolicy::encode(const Problem& problem) const {
-  check_size(problem.graph().title(), problem);
+  check_placeable(problem.graph().title(), problem);
   return std::make_shared<PlacetoInput>(problem.graph().title(), problem, messages());
 }
 

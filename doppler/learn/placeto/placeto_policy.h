@@ -20,6 +20,7 @@ class PlacetoPolicy final : public Policy {
   std::span<float> parameters() override { return network_.parameters().values(); }
   std::span<const float> parameters() const override { return network_.parameters().values(); }
   std::span<float> gradients() override { return network_.parameters().gradients(); }
+  void check_placeable(const std::string& where, const Problem& problem) const override;
   void check_trainable(const std::string& where, const Problem& problem) const override;
   std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const override;
   void begin(std::shared_ptr<const EncodedProblem> problem) override;
@@ -45,7 +46,6 @@ class PlacetoPolicy final : public Policy {
     float* gradients = nullptr;
   };
 
-  void check_size(const std::string& where, const Problem& problem) const;
   PlacetoInput::Messages messages() const;
   void pass_messages(std::size_t moment);
   template <typename Decide>

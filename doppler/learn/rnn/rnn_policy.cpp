@@ -19,7 +19,7 @@ constexpr std::string_view kRnnParts[] = {"plc"};
 
 // What was decided for each group, how probable each device was, and the pass that led there.
 struct RnnPolicy::DecoderTrace final : Episode::Trace {
-  explicit DecoderTrace(bool with_gradients) : tape(with_gradients) {}
+  DecoderTrace(bool with_gradients, Watch& watch) : tape(with_gradients) { tape.set_watch(&watch); }
   std::shared_ptr<const RnnInput> input;
   Tape<float> tape;
   std::vector<Tape<float>::Matrix> logits;
@@ -28,7 +28,9 @@ struct RnnPolicy::DecoderTrace final : Episode::Trace {
 };
 
 RnnPolicy::RnnPolicy(const RnnShape& shape, Rng rng)
-    : network_(shape, rng), blindness_(rnn_feature_groups(shape.groups)) {}
+    : network_(shape, rng), blindness_(rnn_feature_groups(shape.groups)) {
+  tape_.set_watch(&watch());
+}
 
 std::string RnnPolicy::architecture() const {
   return fmt::format("rnn width {} groups {}", network_.shape().width, network_.shape().groups);
@@ -74,7 +76,7 @@ template <typename Decide>
 void RnnPolicy::decide(Episode& episode, Decide decide) {
   DOPPLER_CHECK(input_ != nullptr, "an episode before begin()");
   if (dynamic_cast<DecoderTrace*>(episode.trace.get()) == nullptr)
-    episode.trace = std::make_unique<DecoderTrace>(episode.differentiable);
+    episode.trace = std::make_unique<DecoderTrace>(episode.differentiable, watch());
   auto& trace = static_cast<DecoderTrace&>(*episode.trace);
   const std::size_t groups = input_->group_count(), devices = input_->device_count();
   trace.input = input_;

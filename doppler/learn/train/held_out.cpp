@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint32_t kHeldOutSamples = 16;
 
-MethodOptions without_limit() {
+MethodOptions within(const Budget& budget) {
   MethodOptions options;
-  options.budget = Budget::unlimited();
+  options.budget = budget;
   return options;
 }
 
@@ -23,7 +23,7 @@ MethodOptions without_limit() {
 HeldOut::HeldOut(std::vector<std::unique_ptr<Task>> tasks) : tasks_(std::move(tasks)) {
   for (const auto& task : tasks_) {
     Seconds best = Costs::kNever;
-    ask(quick_methods(), task->problem(), task->objective(), without_limit(),
+    ask(quick_methods(), task->problem(), task->objective(), within(Budget::unlimited()),
         [&](std::string_view, const Proposal& found) {
           best = std::min(best, task->objective().value(found.placement));
         });
@@ -33,12 +33,13 @@ HeldOut::HeldOut(std::vector<std::unique_ptr<Task>> tasks) : tasks_(std::move(ta
   }
 }
 
-double HeldOut::score(Policy& policy) const {
+double HeldOut::score(Policy& policy, const Budget& budget) const {
   double sum = 0;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     Objective& objective = tasks_[i]->objective();
     const Seconds value =
-        objective.value(zero_shot(policy, objective.problem(), objective, kHeldOutSamples, without_limit()).placement);
+        objective.value(zero_shot(policy, objective.problem(), objective, kHeldOutSamples, within(budget)).placement);
+    if (budget.out_of_time()) throw OutOfTime();  // There may have been more to find.
     if (reference_[i] > 0 && value > 0) sum += std::log(value / reference_[i]);
   }
   return tasks_.empty() ? 1 : std::exp(sum / static_cast<double>(tasks_.size()));

@@ -15,8 +15,8 @@ class HeldOut {
 
   bool empty() const { return tasks_.empty(); }
   // The geometric mean, over the tasks, of the policy's zero-shot makespan over that of the best quick heuristic. Below
-  // 1 it is better than they are.
-  double score(Policy& policy) const;
+  // 1 it is better than they are. Throws OutOfTime.
+  double score(Policy& policy, const Budget& budget = Budget::unlimited()) const;
 
  private:
   std::vector<std::unique_ptr<Task>> tasks_;

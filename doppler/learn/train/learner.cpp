@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 
 #include "doppler/base/error.h"
@@ -12,12 +13,37 @@ Learner::Learner(Policy& policy, const LearnerOptions& options)
     : policy_(policy),
       options_(options),
       adam_(policy.parameters().size()),
+      adam_before_(adam_),
       batch_(options.batch > 0 ? options.batch : policy.batch()),
       makespans_(batch_.size()),
       advantages_(batch_.size()),
       step_advantages_(batch_.size()) {
   options_.batch = batch_.size();
   DOPPLER_CHECK(options_.batch >= 2, "batch {}: the others are the baseline", options_.batch);
+}
+
+class Learner::Whole {
+ public:
+  explicit Whole(Learner& learner) : learner_(learner), exceptions_(std::uncaught_exceptions()) {
+    const std::span<const float> parameters = learner.policy_.parameters();
+    learner.adam_before_ = learner.adam_;
+    learner.parameters_before_.assign(parameters.begin(), parameters.end());
+  }
+  ~Whole() {
+    if (std::uncaught_exceptions() > exceptions_) learner_.undo();
+  }
+  Whole(const Whole&) = delete;
+  Whole& operator=(const Whole&) = delete;
+
+ private:
+  Learner& learner_;
+  const int exceptions_;
+};
+
+void Learner::undo() {
+  adam_ = adam_before_;
+  std::copy(parameters_before_.begin(), parameters_before_.end(), policy_.parameters().begin());
+  std::fill(policy_.gradients().begin(), policy_.gradients().end(), 0.0F);
 }
 
 double Learner::finish(double rate) {
@@ -31,6 +57,7 @@ void Learner::follow(const Elite& elite, double weight) {
 }
 
 UpdateReport Learner::imitate(Task& task, TeacherRule teacher, double rate, Rng rng) {
+  const Whole whole(*this);
   policy_.begin(task.encoded(policy_));
   UpdateReport report;
   for (const std::string_view part : policy_.parts()) report.agreement.push_back({part});
@@ -49,6 +76,7 @@ UpdateReport Learner::imitate(Task& task, TeacherRule teacher, double rate, Rng 
 }
 
 UpdateReport Learner::follow_best(Task& task, double rate) {
+  const Whole whole(*this);
   policy_.begin(task.encoded(policy_));
   const double ops = task.problem().op_count();
   follow(task.elites().front(), 1 / ops);
@@ -60,6 +88,7 @@ UpdateReport Learner::follow_best(Task& task, double rate) {
 }
 
 UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng) {
+  const Whole whole(*this);
   policy_.begin(task.encoded(policy_));
   UpdateReport report;
   const auto batch = static_cast<double>(options_.batch);

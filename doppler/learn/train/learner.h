@@ -32,7 +32,8 @@ struct UpdateReport {
 };
 
 // The update rules, each on one problem and with one step of the optimiser. The policy looks at the problem once for
-// the whole batch.
+// the whole batch. An update that an exception ends, such as OutOfTime of the policy, leaves policy and optimiser as they
+// were.
 class Learner {
  public:
   // `policy` must outlive it.
@@ -47,6 +48,9 @@ class Learner {
   // is credited with is the progress after it, against the mean of the batch at the same decision.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 
+  // Makes policy and optimiser what they were before the last update.
+  void undo();
+
   // Returns the best placement of the last reinforce().
   Placement best_of_batch() const;
 
@@ -54,6 +58,7 @@ class Learner {
   const Adam& optimiser() const { return adam_; }
 
  private:
+  class Whole;  // An update that is made as a whole or not at all.
   void follow(const Elite& elite, double weight);
   void find_advantages(Seconds mean, double ops);
   void learn_from_batch(double entropy, double ops, bool again);
@@ -61,7 +66,8 @@ class Learner {
 
   Policy& policy_;
   LearnerOptions options_;
-  Adam adam_;
+  Adam adam_, adam_before_;
+  std::vector<float> parameters_before_;
   std::vector<Episode> batch_;
   Episode imitation_;
   std::vector<Seconds> makespans_;

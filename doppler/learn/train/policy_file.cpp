@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 #include "doppler/learn/policy_table.h"
 
 namespace doppler {
@@ -90,7 +91,7 @@ PolicyFile parse_policy(const std::string& where, std::string_view bytes) {
     throw InputError(fmt::format("{}: policy format version '{}'; required {}", where, version, kVersion));
   PolicyFile file;
   try {
-    const auto header = nlohmann::json::parse(take_line(where, bytes));
+    const auto header = formats::parse_json(where, take_line(where, bytes), {});
     file.architecture = header.at("architecture").get<std::string>();
     file.made_by = header.at("made_by").get<std::string>();
     const Architecture& architecture = architecture_of(where, file.architecture);

@@ -15,6 +15,12 @@ constexpr double kRate = 1e-3, kLastRate = 1e-4;
 TrainedPolicy::TrainedPolicy(const std::string& where, PolicyFile file, const TrainedPolicyOptions& options)
     : where_(where), file_(std::move(file)), options_(options), name_(policy_from(where_, file_)->name()) {}
 
+void TrainedPolicy::check(const Problem& problem) const {
+  const auto policy = policy_from(where_, file_);
+  policy->check_placeable(problem.graph().title(), problem);
+  if (options_.train > 0) policy->check_trainable(problem.graph().title(), problem);
+}
+
 Proposal TrainedPolicy::zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const {
   const auto policy = policy_from(where_, file_);
   return doppler::zero_shot(*policy, problem, objective, options_.samples, options);
@@ -36,8 +42,7 @@ Proposal TrainedPolicy::answer(const Problem& problem, Objective& objective, con
   Trainer trainer(*policy, training);
   Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
   task.evaluate(first.placement);
-  while (!trainer.finished() && !options.budget.interrupted() && !reaches(task.best_makespan(), options.known_bound)) {
-    trainer.step();
+  while (!reaches(task.best_makespan(), options.known_bound) && trainer.advance()) {
     if (options.on_progress) options.on_progress({name_, task.best_makespan(), task.evaluations()});
   }
   if (task.elites().empty()) return first;

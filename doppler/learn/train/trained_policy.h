@@ -21,6 +21,7 @@ class TrainedPolicy final : public LearnedPolicy {
   TrainedPolicy(const std::string& where, PolicyFile file, const TrainedPolicyOptions& options);
 
   std::string_view name() const override { return name_; }
+  void check(const Problem& problem) const override;
   Proposal zero_shot(const Problem& problem, Objective& objective, const MethodOptions& options) const override;
   Seconds training_time() const override { return options_.train; }
   bool alone() const override { return options_.alone; }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/error.h"
+#include "doppler/graph/formats/json_reader.h"
 #include "doppler/learn/train/expert.h"
 #include "doppler/place/cheap_methods.h"
 
@@ -122,10 +123,61 @@ Trainer::Slot& Trainer::next_slot() {
                            [&](const Slot& a, const Slot& b) { return turn(a) < turn(b); });
 }
 
+std::optional<TrainingReport> Trainer::advance() {
+  if (finished() || budget(false).interrupted()) return std::nullopt;
+  try {
+    return step();
+  } catch (const OutOfTime&) {
+  } catch (const RunCancelled&) {  // The runs that ended are kept.
+  }
+  return std::nullopt;
+}
+
+// How long an update may take.
+Budget Trainer::budget(bool timed) const {
+  const Budget budget =
+      timed && options_.updates == 0 ? Budget::for_time(options_.time - seconds()) : Budget::unlimited();
+  return budget.until(options_.stop);
+}
+
 TrainingReport Trainer::step() {
   DOPPLER_CHECK(!slots_.empty(), "training without tasks");
-  if (on_system() || (has(Stage::system) && done() >= 1)) return system_step();
+  const bool real = on_system() || (has(Stage::system) && done() >= 1);
+  const PolicyLimit limit(policy_, budget(!real));
+  if (real) return system_step();
   Slot& slot = next_slot();
+  if (!repeatable()) return simulated_step(slot);
+  remember(slot);
+  try {
+    return simulated_step(slot);
+  } catch (const OutOfTime&) {
+    go_back(slot);
+    throw;
+  }
+}
+
+void Trainer::remember(const Slot& slot) {
+  const Task& task = *slot.task;
+  before_.generated = generated_;
+  before_.generation = slot.generation;
+  before_.search_credit = slot.search_credit;
+  before_.next_chunk = slot.next_chunk;
+  before_.evaluations = task.evaluations();
+  before_.best = task.best();
+  before_.elites = task.elites();
+}
+
+void Trainer::go_back(Slot& slot) {
+  generated_ = before_.generated;
+  if (slot.generated && slot.generation != before_.generation)
+    slot.task = generator_(stream(options_.seed, Stream::generation, before_.generation));
+  slot.generation = before_.generation;
+  slot.search_credit = before_.search_credit;
+  slot.next_chunk = before_.next_chunk;
+  slot.task->restore(before_.best, before_.elites, before_.evaluations);
+}
+
+TrainingReport Trainer::simulated_step(Slot& slot) {
   if (slot.generated && slot.visits > 0 && slot.visits % options_.visits_per_generated == 0) generate(slot);
   TrainingReport report;
   report.done = std::min(done(), 1.0);
@@ -175,20 +227,27 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   if (options_.expert_share > 0) {
     slot.search_credit += options_.expert_share / (1 - options_.expert_share) * kSimulationsPerEpisode *
                           static_cast<double>(options_.learner.batch);
-    seek_expert(slot, stream(options_.seed, Stream::expert, updates_));
+    try {
+      seek_expert(slot, stream(options_.seed, Stream::expert, updates_));
+    } catch (const OutOfTime&) {
+      learner_.undo();
+      throw;
+    }
   }
   return report;
 }
 
 void Trainer::ask_cheap_methods(Task& task) {
   MethodOptions options;
-  options.budget = Budget::unlimited();
+  options.budget = budget(true);
   options.seed = options_.seed;
   ask(cheap_methods(), task.problem(), task.objective(), options,
       [&](std::string_view, const Proposal& found) { task.evaluate(found.placement); });
+  if (options.budget.out_of_time()) throw OutOfTime();  // There may have been more to find.
 }
 
-// Searches from the batch's best half of the time, otherwise from the best elite or a random one.
+// Searches from the batch's best half of the time, otherwise from the best elite or a random one. Throws OutOfTime if it
+// is cut short where it has to be repeatable.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = *slot.task;
   if (slot.next_chunk == 0) {
@@ -207,15 +266,14 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
     start.priority = ranks_from_order(elite.order);
   }
   // A policy with clusters of its own moves those every other time: no annealer of single ops finds the same.
+  const Budget time = budget(true);
   if (const auto blocks = policy_.blocks(); !blocks.empty() && rng.below(2) == 0) {
-    improve_by_blocks(task, start, blocks, std::min(slot.next_chunk, kBlockMoves), rng);
-    slot.search_credit -= static_cast<double>(std::min(slot.next_chunk, kBlockMoves));
-    slot.next_chunk = 0;
-    return;
+    slot.next_chunk = std::min(slot.next_chunk, kBlockMoves);
+    improve_by_blocks(task, start, blocks, slot.next_chunk, time, rng);
+  } else {
+    improve_by_search(task, start, time.at_most(slot.next_chunk), rng.bits());
   }
-  Budget budget = options_.updates > 0 ? Budget::unlimited() : Budget::for_time(options_.time - seconds());
-  budget = budget.at_most(slot.next_chunk).until(options_.stop);
-  improve_by_search(task, start, budget, rng.bits());
+  if (repeatable() && time.out_of_time()) throw OutOfTime();
   slot.search_credit -= static_cast<double>(slot.next_chunk);
   slot.next_chunk = 0;
 }
@@ -349,7 +407,7 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
     throw InputError(
         fmt::format("{}: {} parameters; required {}", where, file.parameters.size(), policy_.parameters().size()));
   try {
-    const auto training = nlohmann::json::parse(file.training);
+    const auto training = formats::parse_json(where, file.training, {});
     const auto& tasks = training.at("tasks");
     if (training.at("method") != method())
       throw InputError(

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ struct TrainingOptions {
   double expert_share = 0.2;                // The share of the simulation stage's work that goes into search.
   std::uint64_t visits_per_generated = 24;  // Updates on one generated task before the next takes its place.
   std::uint64_t seed = 0;
-  std::stop_token stop = {};  // Cuts a search short; whoever calls step() stops by himself.
+  std::stop_token stop = {};  // Ends the training.
   LearnerOptions learner;
 };
 
@@ -73,8 +74,13 @@ class Trainer {
   SystemStage* system() { return system_.get(); }  // Null if there is none.
 
   bool finished() const;
-  // Makes one update. There must be a task.
+  // Makes one update. There must be a task. Throws OutOfTime if it is interrupted, or if the time of the training is over
+  // before: no parameter has changed then, and a training by updates will do the same once more when it is resumed.
   TrainingReport step();
+  // Makes one update unless the training is finished, interrupted, or out of time before the update is complete.
+  std::optional<TrainingReport> advance();
+  // Lets a training that was stopped go on, until this token says otherwise.
+  void go_on(std::stop_token stop) { options_.stop = std::move(stop); }
 
   std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
   std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
@@ -103,6 +109,10 @@ class Trainer {
   bool has(Stage stage) const;
   double done() const;  // The part of the stages that use the simulator.
   TrainingReport system_step();
+  TrainingReport simulated_step(Slot& slot);
+  Budget budget(bool timed) const;
+  void remember(const Slot& slot);
+  void go_back(Slot& slot);
   bool on_system() const;  // Stage III has begun.
   Adam& optimiser();       // The optimiser of the stage that is on.
   const Adam& optimiser() const;
@@ -110,6 +120,7 @@ class Trainer {
   void generate(Slot& slot);
   void seek_expert(Slot& slot, Rng rng);
   void ask_cheap_methods(Task& task);
+  bool repeatable() const { return options_.updates > 0; }
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
   void restore_slot(const std::string& where, const void* json, Slot& slot);
   void restore_system(const std::string& where, const void* json);
@@ -117,12 +128,20 @@ class Trainer {
   std::string method() const;
 
   Policy& policy_;
-  const TrainingOptions options_;
+  TrainingOptions options_;
   Learner learner_;
   TaskGenerator generator_;
   std::vector<Slot> slots_;
   std::unique_ptr<SystemStage> system_;
   std::uint64_t updates_ = 0, generated_ = 0;
+
+  // What an update changes beside the policy, as it was before: an update that is interrupted is made again.
+  struct Before {
+    std::uint64_t generated = 0, generation = 0, next_chunk = 0, evaluations = 0;
+    double search_credit = 0;
+    Placement best;
+    std::vector<Elite> elites;
+  } before_;
   Seconds seconds_before_ = 0;
   std::chrono::steady_clock::time_point started_;
 };

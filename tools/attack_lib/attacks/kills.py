@@ -17,14 +17,14 @@ def attack(one):
     measured = []
     for kill in range(kills):
         moment = one.rng.choice((one.rng.uniform(0, 0.05), one.rng.uniform(0, 0.5), one.rng.uniform(0, LONGEST)))
-        killed = one.run(*command, *["--resume"] * started(one), outputs=("run",), deaths=(signal.SIGKILL,),
+        killed = one.run(*command, *again(one), outputs=("run",), deaths=(signal.SIGKILL,),
                          signal=int(signal.SIGKILL), after=moment)
         check_lines(one, "run/measurements.jsonl", measured)
         if killed.code == 0:
             break
-    finished = one.run(*command, *["--resume"] * started(one), outputs=("run",), timeout=4 * one.bench.patience)
+    finished = one.run(*command, *again(one), outputs=("run",), timeout=4 * one.bench.patience)
     if finished.code != 0:
-        return one.complain("lost", "a killed training cannot be resumed")
+        return one.complain("lost", "a killed training cannot be resumed, or begun again if it has learned nothing")
     check_lines(one, "run/measurements.jsonl", measured)
     if "system" not in stages:
         compare_with_undisturbed(one, stages)
@@ -38,9 +38,19 @@ def training(one, stages, out):
             "--out", out]
 
 
+def again(one, directory="run"):
+    """How a killed training goes on. As soon as there is a directory it can be resumed; until there is something to
+    lose it can also be begun again."""
+    if not (one.directory / directory).exists():
+        return []
+    if (one.directory / directory / "checkpoint").exists():
+        return ["--resume"]
+    return one.rng.choice(([], ["--resume"]))
+
+
 def started(one, directory="run"):
-    """Whether there is a training to resume: as soon as there is a file of it, there has to be one."""
-    return any((one.directory / directory / name).exists() for name in ("checkpoint", "metrics.jsonl"))
+    """Whether there is a training that others are to be kept out of."""
+    return (one.directory / directory / "checkpoint").exists()
 
 
 def check_lines(one, name, before):
