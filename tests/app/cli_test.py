@@ -267,6 +267,26 @@ class Results(CommandTest):
         result = json.loads(self.ok("simulate", path, placement, "-m", "uniform:2", "--json").stdout)
         self.assertTrue(result["optimal"])
 
+    def test_go_by_the_objective_that_is_asked_for_or_the_usual_one(self):
+        place = lambda *flags: json.loads(self.ok("place", EXAMPLE, "-m", "p100x4", "--method", "anneal", "--evaluations",
+                                                  20000, "--json", *flags).stdout)
+        self.assertEqual(place()["objective"], "exact")
+        usual = place("--jitter", "0.2")
+        self.assertEqual(usual["objective"], "expected")
+        self.assertLess(0, usual["expected_error"])
+        self.assertLessEqual(usual["expected_bound"], usual["expected"])
+        self.assertLess(usual["expected"], usual["p95"])
+        exact = place("--jitter", "0.2", "--objective", "exact")
+        # Who goes by exact times finds less of them, and expects more.
+        self.assertLess(exact["makespan"], usual["makespan"])
+        self.assertLess(usual["expected"], exact["expected"])
+        self.assertEqual(place("--jitter", "0.2", "--objective", "p95")["objective"], "p95")
+        rows = json.loads(self.ok("compare", EXAMPLE, "-m", "p100x4", "--methods", "heft", "--jitter", "0.2", "--json").stdout)
+        self.assertEqual(rows["results"][0]["objective"], "expected")
+        for verb in (["place", EXAMPLE], ["compare", EXAMPLE]):
+            self.fails(2, "whose times do not vary", *verb, "-m", "p100x4", "--objective", "expected")
+            self.fails(2, "--objective", *verb, "-m", "p100x4", "--objective", "best")
+
     def test_with_jitter_show_the_mean_beside_the_exact_makespan(self):
         placement = self.placed(EXAMPLE, "p100x4", "--method", "heft")
         exact = json.loads(self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--json").stdout)

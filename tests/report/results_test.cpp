@@ -53,6 +53,10 @@ Comparison good_comparison() {
   bad.reason = "does not fit";
   Outcome varied = good_outcome();
   varied.expected = 4.5;
+  varied.expected_error = 0.1;
+  varied.p95 = 5;
+  varied.expected_bound = 3.5;
+  varied.objective = "expected";
   varied.jitter = 0.1;
   return {{{varied, 2, false}, {bad, 2, true}}};
 }
@@ -237,6 +241,13 @@ TEST(AnOutcome, IsBetterByWhatIsToBeExpected) {
   b.expected = 5.5;
   EXPECT_TRUE(better(b, a));
   EXPECT_FALSE(better(a, b));
+  // By exact times it is the other way round, and by quantiles as they say.
+  a.objective = b.objective = "exact";
+  EXPECT_TRUE(better(a, b));
+  a.objective = b.objective = "p95";
+  a.p95 = 7;
+  b.p95 = 8;
+  EXPECT_TRUE(better(a, b));
   b.feasible = false;
   EXPECT_TRUE(better(a, b));
 }
