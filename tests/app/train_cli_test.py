@@ -67,10 +67,10 @@ class TrainTest(CommandCase):
 
     def test_ctrl_c_and_resume_end_where_an_undisturbed_training_ends(self):
         command = ("train", self.graph, "--machine", "p100x4", "--episodes", 1600, "--seed", 3, "--generated", 2,
-                   "--validate", f"{self.graph}@v100x4", "--validate-every", 10, "--out")
+                   "--held-out", f"{self.graph}@v100x4", "--held-out-every", 10, "--out")
         whole, out = self.directory / "whole", self.directory / "interrupted"
         self.ok(*command, whole)
-        for number in range(1, 4):  # Anywhere: in an episode, in a search, in a validation.
+        for number in range(1, 4):  # Anywhere: in an episode, in a search, in a score of held-out graphs.
             process = subprocess.Popen([DOPPLER, *map(str, command), str(out), *["--resume"] * out.exists()],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.addCleanup(process.kill)
@@ -141,7 +141,7 @@ class TrainTest(CommandCase):
         self.fails("required more than nothing", "train", graph, "--machine", "p100x4", "--out", out, "--time", "0s")
         self.fails("required graphs of different names", "train", graph, graph, "--machine", "p100x4", "--out", out)
         self.fails("required one of doppler", "place", graph, "--machine", "p100x4", "--train", "1s")
-        self.fails("among --methods", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
+        self.fails("found no method that learns", "compare", graph, "--machine", "p100x4", "--methods", "heft", "--train", "1s")
         self.fails("required --architecture gnn", *base, "--architecture", "paper", "--message-passing", "step")
         self.fails("--policy: found 'nobody'; required one of doppler", *base, "--policy", "nobody")
         self.fails("required of doppler 'gnn width 32 layers 2 messages episode' one of coparents, siblings, sel, plc",
