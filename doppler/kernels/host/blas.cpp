@@ -6,7 +6,6 @@
 #include <new>
 #include <optional>
 #include <string_view>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
 
@@ -103,14 +102,6 @@ const Loaded& loaded() {
 constexpr std::size_t kBufferBytes = (std::size_t{128} << 20) + 4096;
 
 constexpr unsigned kMostBuffers = 64;  // It has no more than twice as many as the processors that it was built for.
-
-bool has_room(std::size_t bytes) {
-  void* const place =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) return false;
-  ::munmap(place, bytes);
-  return true;
-}
 
 }  // namespace
 

@@ -33,11 +33,15 @@ void call(const OneDnn& library, const Sgemm& p) {
                 p.n, p.k);
 }
 
+// What the loops and the buffers of a first product take. Without room for them oneDNN reads what it did not get.
+constexpr std::size_t kRoomForLoops = std::size_t{32} << 20;
+
 // oneDNN generates its loops in the first product of a kind. A lack of memory is an exception that passes through
 // functions of the C library, which needs the unwinder for that and ends the process if it cannot load it then.
 void generate_loops(const OneDnn& library) {
   void* frame = nullptr;
-  if (::backtrace(&frame, 1) == 0) throw OutOfMemory(memory_in_use() + kOneDnnBytes);  // loads the unwinder
+  if (::backtrace(&frame, 1) == 0 || !has_room(kRoomForLoops))
+    throw OutOfMemory(memory_in_use() + kOneDnnBytes);  // loads the unwinder
   constexpr std::int64_t kSize = 64;
   const std::vector<float> a(kSize * kSize), b(kSize * kSize);
   std::vector<float> c(kSize * kSize);

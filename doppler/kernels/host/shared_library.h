@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ class SharedLibrary {
   Description description_;
   void* handle_ = nullptr;
 };
+
+// Returns whether so many bytes could be mapped now, for libraries that do not notice if they get none.
+bool has_room(std::size_t bytes);
 
 }  // namespace doppler
