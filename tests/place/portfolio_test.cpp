@@ -69,10 +69,10 @@ TEST(APortfolio, ChoosesByWhatIsToBeExpectedWhereTimesVary) {
     builder.add_consumer(builder.add_tensor(producer, 0, 0.0), consumer);
   const Graph graph = std::move(builder).build();
   const Machine exact = test::machine_of({"a", "b", "c", "e"});
-  const Machine varying("varying", {exact.device(0), exact.device(1), exact.device(2), exact.device(3)},
-                        std::vector<Link>(16), Links::free, 0.1);
+  const Machine varying = exact.with_jitter(0.1);
   const auto chosen = [&](const Machine& machine) {
-    return test::run(portfolio, Problem(graph, machine), after_evaluations(4000)).placement.device_of_op[5];
+    const Problem problem(graph, machine);
+    return portfolio(problem, *usual_objective(problem), after_evaluations(4000)).placement.device_of_op[5];
   };
   EXPECT_EQ(chosen(exact), 1u);
   EXPECT_EQ(chosen(varying), 0u);
