@@ -43,6 +43,33 @@ void write_all(int fd, const std::string& path, std::string_view content) {
   if (!try_write(fd, content)) fail(path, "write", "space and permission to write");
 }
 
+// Returns a name beside `target` that nobody else has, most probably.
+std::filesystem::path temporary_name(const std::filesystem::path& target) {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<std::uint64_t>(::getpid());
+  return target.parent_path() / fmt::format("{}{:016x}{}", kTemporaryBegin, number, kTemporaryEnd);
+}
+
+// Writes a file that has no name until it is whole, so that nothing is left of it whatever happens to the process. It
+// takes the place of one that exists, and then its mode too, by way of a temporary name. Returns false where this cannot
+// be done: some file systems have no files without a name.
+bool write_without_name(const std::filesystem::path& target, const struct stat* existing, std::string_view content) {
+  const std::filesystem::path directory = target.has_parent_path() ? target.parent_path() : ".";
+  FileDescriptor file(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  if (file.get() < 0 || !try_write(file.get(), content)) return false;
+  const std::string self = fmt::format("/proc/self/fd/{}", file.get());
+  const auto give_name = [&](const std::filesystem::path& name) {
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (existing == nullptr) return give_name(target);
+  ::fchmod(file.get(), existing->st_mode & 07777);
+  const std::filesystem::path temporary = temporary_name(target);
+  if (!give_name(temporary)) return false;
+  if (std::rename(temporary.c_str(), target.c_str()) == 0) return true;
+  ::unlink(temporary.c_str());
+  return false;
+}
+
 // A new file beside `target`, which takes its place as a whole or not at all. `path` is what the user calls it.
 class Replacement {
  public:
@@ -50,7 +77,7 @@ class Replacement {
   Replacement(const std::string& path, std::filesystem::path target) : path_(path), target_(std::move(target)) {
     constexpr int kTries = 100;
     for (int i = 0; i < kTries && file_.get() < 0; ++i) {
-      temporary_ = target_.parent_path() / fmt::format("{}{:016x}{}", kTemporaryBegin, random_number(), kTemporaryEnd);
+      temporary_ = temporary_name(target_);
       file_.reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
       if (file_.get() < 0 && errno != EEXIST) break;
     }
@@ -72,12 +99,6 @@ class Replacement {
   }
 
  private:
-  static std::uint64_t random_number() {
-    std::uint64_t number = 0;
-    if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<std::uint64_t>(::getpid());
-    return number;
-  }
-
   std::string path_;
   std::filesystem::path target_, temporary_;
   FileDescriptor file_{-1};
@@ -140,6 +161,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
     if (device.get() < 0) fail(path, "write", "permission to write");
     return write_all(device.get(), path, content);
   }
+  if (write_without_name(target, exists ? &status : nullptr, content)) return;
   Replacement replacement(path, target);
   if (exists) replacement.set_mode(status.st_mode & 07777);
   replacement.write(content);

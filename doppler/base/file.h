@@ -13,7 +13,8 @@ std::string read_file(const std::string& path);
 // open descriptors (/dev/stdout) are written in place. Throws InputError if the place cannot be written. "-" is standard
 // output.
 void write_file_atomically(const std::string& path, std::string_view content);
-// Whether a file has such a name as the new one has until it is renamed: a process that is killed leaves it behind.
+// Whether a file has such a name as the new one has for the moment in which it replaces another, or longer on file
+// systems without files that have none: a process that is killed leaves it behind.
 bool is_temporary_file(std::string_view name);
 
 // Writes all of it to an open descriptor; returns false if that cannot be done, with the reason in errno.

@@ -40,19 +40,23 @@ void standardise(std::span<float> matrix, std::size_t columns, std::size_t colum
   }
 }
 
-std::vector<float> unit_features(const Units& units) {
+std::vector<float> unit_features(const Units& units, Watch watch) {
   const Graph& graph = units.problem().graph();
-  const std::vector<float> costs =
-      group_means(PolicyInput(units.problem()).node_features(), kNodeFeatureCount, units.unit_of_op(), units.count());
+  const std::vector<float> costs = group_means(PolicyInput(units.problem(), watch).node_features(), kNodeFeatureCount,
+                                               units.unit_of_op(), units.count());
   std::vector<float> result(units.count() * kUnitColumns);
   for (std::uint32_t unit = 0; unit < units.count(); ++unit) {
+    watch.step(4 * kUnitColumns);
     float* row = result.data() + unit * kUnitColumns;
     row[kind_column(graph.kind(units.first_op()[unit]))] = 1;
     row += kKindColumns;
     write_position(unit, row);
     std::copy_n(costs.data() + unit * kNodeFeatureCount, kNodeFeatureCount, row + 2 * kWaves);
   }
-  for (std::size_t column = 0; column < kUnitColumns; ++column) standardise(result, kUnitColumns, column);
+  for (std::size_t column = 0; column < kUnitColumns; ++column) {
+    watch.step(units.count());
+    standardise(result, kUnitColumns, column);
+  }
   return result;
 }
 

@@ -35,8 +35,8 @@ inline constexpr auto kUnitFeatures = std::to_array<FeatureGroup>({
 });
 inline constexpr std::size_t kUnitColumns = 2 * kWaves + kKindColumns + kNodeFeatureCount;
 // Row by row, units.count() × kUnitColumns, each column standardised over the graph: what all units have in common says
-// nothing of where each should go.
-std::vector<float> unit_features(const Units& units);
+// nothing of where each should go. Throws OutOfTime if `watch` does.
+std::vector<float> unit_features(const Units& units, Watch watch = Watch(Budget::unlimited()));
 // The features of a group are the mean of its members'.
 std::vector<float> group_means(std::span<const float> rows, std::size_t columns,
                                std::span<const std::uint32_t> group_of_row, std::uint32_t group_count);

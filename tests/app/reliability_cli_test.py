@@ -469,6 +469,14 @@ class AFile(ReliabilityCase):
         self.fails("which is the input", "lower", program, "-o", program)
         self.assertEqual(self.stg.read_text(), STG)
 
+    def test_that_is_new_has_no_other_name_while_it_is_written(self):
+        process = self.start("generate", "layered", "--ops", 100000, "-o", self.directory / "new.json")
+        seen = set()
+        while process.poll() is None:
+            seen |= set(os.listdir(self.directory))
+        self.assertEqual(process.returncode, OK)
+        self.assertEqual([name for name in seen if name.endswith(".tmp")], [])
+
     def test_cannot_be_two_outputs(self):
         both = self.directory / "both.json"
         self.fails("-o and --json: both are", *self.place, "-o", both, f"--json={both}")

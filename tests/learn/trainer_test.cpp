@@ -116,7 +116,7 @@ struct InterruptedTraining {
   InterruptedTraining(const std::string& architecture, std::uint64_t at) : policy(make_policy(architecture, Rng(5))) {
     const Problem problem(generate_layered({.ops = 200, .width = 10, .degree = 2, .seed = 3, .costs = {}}),
                           load_machine("v100x8"));
-    TrainingOptions options = updates(3);
+    TrainingOptions options = updates(2);
     options.stages = {Stage::simulation};
     options.expert_share = 0.9;  // So that the search is interrupted too.
     options.stop = user.get_token();
@@ -150,8 +150,9 @@ TEST(ATrainer, LeavesNoTraceOfAnUpdateThatIsInterruptedAndMakesItAgain) {
     }
     std::uint64_t cuts = 0;
     const std::uint64_t evaluations = whole.objective->count();
-    for (const std::uint64_t at :
-         {std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{4}, std::uint64_t{6}, evaluations / 2, evaluations - 10}) {
+    std::vector<std::uint64_t> moments = {3, evaluations / 2};
+    if (!test::kSanitized) moments.insert(moments.end(), {4, evaluations - 10});
+    for (const std::uint64_t at : moments) {
       SCOPED_TRACE(description + ", evaluation " + std::to_string(at));
       InterruptedTraining cut(description, at);
       std::string before = cut.state();
@@ -165,7 +166,7 @@ TEST(ATrainer, LeavesNoTraceOfAnUpdateThatIsInterruptedAndMakesItAgain) {
       }
       EXPECT_EQ(cut.state(), whole.state());
     }
-    EXPECT_GE(cuts, 3U) << description;
+    EXPECT_GE(cuts, moments.size() / 2) << description;
   }
 }
 

@@ -15,7 +15,7 @@ std::vector<FeatureGroup> rnn_feature_groups(std::size_t most_groups) {
 
 std::size_t rnn_columns(std::size_t most_groups) { return kUnitColumns + 1 + 2 * most_groups; }
 
-RnnInput::RnnInput(const Problem& problem, std::size_t most_groups)
+RnnInput::RnnInput(const Problem& problem, std::size_t most_groups, Watch watch)
     : units_(problem), grouping_(colocated(units_.graph(), Colocation::chain)) {
   if (grouping_.group_count > most_groups) {
     for (std::uint32_t& group : grouping_.group_of_node)
@@ -23,6 +23,7 @@ RnnInput::RnnInput(const Problem& problem, std::size_t most_groups)
     grouping_.group_count = static_cast<std::uint32_t>(most_groups);
   }
   const DeviceId devices = device_count();
+  watch.step(std::uint64_t{units_.count()} * devices);
   const std::vector<float> seconds =
       group_seconds(units_.seconds(), devices, grouping_.group_of_node, grouping_.group_count);
   speeds_ = relative_speeds(seconds, devices);
@@ -30,12 +31,13 @@ RnnInput::RnnInput(const Problem& problem, std::size_t most_groups)
   for (std::uint32_t unit = 0; unit < units_.count(); ++unit)
     for (DeviceId device = 0; device < devices; ++device)
       allowed_[std::size_t{group_of_unit()[unit]} * devices + device] |= units_.allowed(unit)[device];
-  write_features(most_groups, seconds);
+  write_features(most_groups, seconds, watch);
 }
 
-void RnnInput::write_features(std::size_t most_groups, std::span<const float> seconds) {
+void RnnInput::write_features(std::size_t most_groups, std::span<const float> seconds, Watch watch) {
   const std::size_t columns = rnn_columns(most_groups);
-  const std::vector<float> means = group_means(unit_features(units_), kUnitColumns, group_of_unit(), group_count());
+  const std::vector<float> means =
+      group_means(unit_features(units_, watch), kUnitColumns, group_of_unit(), group_count());
   features_.assign(group_count() * columns, 0);
   for (std::uint32_t group = 0; group < group_count(); ++group) {
     float* row = std::copy_n(means.data() + group * kUnitColumns, kUnitColumns, features_.data() + group * columns);

@@ -14,7 +14,8 @@ std::size_t rnn_columns(std::size_t most_groups);
 // joined, all groups the same number of chains but for rounding.
 class RnnInput final : public EncodedProblem {
  public:
-  RnnInput(const Problem& problem, std::size_t most_groups);
+  // Throws OutOfTime if `watch` does.
+  RnnInput(const Problem& problem, std::size_t most_groups, Watch watch = Watch(Budget::unlimited()));
 
   const Units& units() const { return units_; }
   DeviceId device_count() const { return units_.device_count(); }
@@ -28,7 +29,7 @@ class RnnInput final : public EncodedProblem {
   }
 
  private:
-  void write_features(std::size_t most_groups, std::span<const float> seconds);
+  void write_features(std::size_t most_groups, std::span<const float> seconds, Watch watch);
 
   Units units_;
   Grouping grouping_;

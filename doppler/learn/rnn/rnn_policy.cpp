@@ -60,7 +60,7 @@ void RnnPolicy::check_trainable(const std::string& where, const Problem& problem
 
 std::shared_ptr<const EncodedProblem> RnnPolicy::encode(const Problem& problem) const {
   check_trainable(problem.graph().title(), problem);
-  return std::make_shared<RnnInput>(problem, network_.shape().groups);
+  return std::make_shared<RnnInput>(problem, network_.shape().groups, watch());
 }
 
 void RnnPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
