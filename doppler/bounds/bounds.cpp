@@ -97,7 +97,7 @@ void raise_bound(const Problem& problem, const Budget& budget, LowerBound& best)
   if (kAncestorVisits / n >= kFewestAncestors) raise(kAncestorVisits / n, LowerBound::Kind::communication);
 
   look();
-  std::vector<Task> tasks(n);
+  std::vector<HeadTailWork> tasks(n);
   for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
   improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
 

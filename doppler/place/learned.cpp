@@ -25,7 +25,9 @@ Proposal learned(const Problem& problem, Objective& objective, const MethodOptio
   try {
     // What a policy does with a large graph before its first decision cannot be interrupted.
     Watch(training.budget).step(std::uint64_t{problem.op_count()} * problem.device_count());
-    best.consider(policy.answer(problem, objective, training), policy.name());
+    Proposal answer = policy.answer(problem, objective, training);
+    const std::string finder = answer.winner.empty() ? std::string(policy.name()) : answer.winner;
+    best.consider(std::move(answer), finder);
   } catch (const InfeasibleError& error) {
     why_not = error.what();
   } catch (const OutOfTime&) {

@@ -52,6 +52,8 @@ class Network {
   virtual HeadShape head_shape() const = 0;
   // True if it looks at the progress of the episode, so that every step needs an embedding of its own.
   virtual bool per_step() const { return false; }
+  // How many ready ops one joint policy looks at (joint_rollout.h); 0 if SEL and PLC decide one after the other.
+  virtual std::size_t candidates() const { return 0; }
 
   std::span<Real> parameters() { return parameters_; }
   std::span<const Real> parameters() const { return parameters_; }

@@ -54,7 +54,7 @@ void improve_by_blocks(Task& task, const Placement& start, const std::vector<std
   const Problem& problem = task.problem();
   if (blocks.empty() || problem.device_count() < 2) return;
   Placement current = start, next = start;
-  Seconds makespan = task.evaluate(current);
+  Seconds makespan = task.evaluate(current, Task::kSearch);
   double temperature = kTemperature * makespan;
   for (std::uint64_t move = 0; move < moves; ++move, temperature *= kCooling) {
     const auto& block = blocks[rng.below(static_cast<std::uint32_t>(blocks.size()))];
@@ -64,7 +64,7 @@ void improve_by_blocks(Task& task, const Placement& start, const std::vector<std
       if (problem.allows(op, device))
         for (const OpId member : problem.unit(op)) next.device_of_op[member] = device;
     if (next.device_of_op == current.device_of_op) continue;
-    const Seconds after = task.evaluate(next);
+    const Seconds after = task.evaluate(next, Task::kSearch);
     if (after > makespan && rng.uniform() >= std::exp((makespan - after) / temperature)) continue;
     makespan = after;
     std::swap(current.device_of_op, next.device_of_op);
@@ -80,7 +80,7 @@ void improve_by_search(Task& task, const Placement& start, const Budget& budget,
   task.count(proposal.evaluations);
   Placement& found = proposal.placement;
   tidy(task, found, task.objective());
-  task.evaluate(found);
+  task.evaluate(found, Task::kSearch);
 }
 
 }  // namespace doppler

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,7 +29,8 @@ struct TrainingOptions {
   // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a
   // number of updates gives the same result every time.
   std::uint64_t updates = 0;
-  Seconds time = 0;  // It counts if updates is 0.
+  Seconds time = 0;       // It counts if updates is 0.
+  bool cpu_time = false;  // The time is that of the process on its processors, whatever else runs there.
   Teacher teacher = Teacher::critical_path;
   double imitation_share = 0.1;             // Imitation's share of the whole, if there is another stage.
   double rate = 3e-3, last_rate = 3e-4;     // The rate of Adam falls linearly from the one to the other.
@@ -78,7 +78,7 @@ class Trainer {
 
   std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
   std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
-  Seconds seconds() const;  // The time spent, over all resumptions.
+  Seconds seconds() const;  // The time spent since the first step, over all resumptions.
   std::size_t task_count() const { return slots_.size(); }
   Task& task(std::size_t i) { return *slots_[i].task; }
 
@@ -100,6 +100,7 @@ class Trainer {
     std::uint64_t next_chunk = 0;  // How many of them it spends at once.
   };
 
+  Seconds now() const;  // By the clock that counts.
   bool has(Stage stage) const;
   double done() const;  // The part of the stages that use the simulator.
   TrainingReport system_step();
@@ -124,7 +125,8 @@ class Trainer {
   std::unique_ptr<SystemStage> system_;
   std::uint64_t updates_ = 0, generated_ = 0;
   Seconds seconds_before_ = 0;
-  std::chrono::steady_clock::time_point started_;
+  bool begun_ = false;   // Loading graphs does not count.
+  Seconds started_ = 0;  // By now().
 };
 
 }  // namespace doppler
