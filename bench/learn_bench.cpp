@@ -161,6 +161,10 @@ int main(int argc, char** argv) {
         benchmark::RegisterBenchmark(("policy/" + std::string(architecture.usual) + "/" + layer.name).c_str(),
                                      train_policy, layer, std::string(architecture.usual))
             ->Unit(benchmark::kMillisecond);
+    const std::string at_every_step = "placeto width 32 rounds 4 messages step";  // The dearest of all.
+    benchmark::RegisterBenchmark(("policy/" + at_every_step + "/" + layer.name).c_str(), train_policy, layer,
+                                 at_every_step)
+        ->Unit(benchmark::kMillisecond);
     for (const auto& [name, run] :
          {std::pair("train/layered", &train_layered), {"zero_shot_64/layered", &answer_layered}})
       benchmark::RegisterBenchmark(name, run)->Arg(300)->Arg(1'000)->Arg(3'000)->Arg(10'000)->Unit(

@@ -31,6 +31,7 @@ struct TrainOptions : Options {
   std::vector<std::string> graphs, held_out;
   std::string out, stages = "imitation,simulation", teacher, start;
   std::optional<std::uint64_t> episodes;
+  std::optional<double> self_imitation;
   std::string weights, without;
   std::size_t generated = 0;
   bool resume = false;
@@ -94,7 +95,8 @@ TrainingOptions training_from(const TrainOptions& options, const Policy& policy)
     training.teacher = Teacher::best;
   training.seed = options.seed;
   training.stop = interruption();
-  for (const double number : {training.rate, training.last_rate, training.entropy, training.learner.self_imitation})
+  if (options.self_imitation) training.learner.self_imitation = *options.self_imitation;
+  for (const double number : {training.rate, training.last_rate, training.entropy, options.self_imitation.value_or(0)})
     if (!(number >= 0 && number <= 1))
       throw InputError(
           fmt::format("--rate, --last-rate, --entropy, --self-imitation: found {}; required 0 to 1", number));
@@ -183,7 +185,7 @@ class TrainingSession {
     score_if_due();  // The training that is resumed may have been interrupted there.
     while (const std::optional<TrainingReport> report = trainer_.advance()) {
       progress.show(*report, trainer_);
-      if (report->update % kUpdatesPerMetric == 0 || report->stage == Stage::system)
+      if (report->update % kUpdatesPerMetric == 0 || report->stage == Stage::system || trainer_.finished())
         run_->log(*report, trainer_.seconds(), trainer_.episodes());
       score_if_due();
       if (trainer_.seconds() - saved < every_) continue;
@@ -291,12 +293,15 @@ class TrainingSession {
       Task& task = trainer_.task(i);
       if (task.elites().empty()) continue;
       Provenance made = provenance_of(task.problem(), task.name());
-      made.method = made.winner = policy_->name();
+      made.method = policy_->name();
+      made.winner = task.finder() == Task::kPolicy ? made.method : task.finder();
       made.budget = options_.episodes ? fmt::format("{} episodes", *options_.episodes) : options_.time;
       made.seed = options_.seed;
       made.evaluations = task.evaluations();
       const SystemStage* system = trainer_.system();
-      const Placement& placement = system != nullptr && system->finished() ? system->verdict()->placement : task.best();
+      const bool judged = system != nullptr && system->finished();
+      const Placement& placement = judged ? system->verdict()->placement : task.best();
+      if (judged) made.winner = system->verdict()->changed ? made.method : made.winner;
       made.makespan = ExactObjective(task.problem()).value(placement);
       made.lower_bound = task.objective().exact() ? task.bound() : lower_bound(task.problem()).value;
       run_->save_placement(task.name(), placement, made);
@@ -406,7 +411,7 @@ void add_train(CLI::App& command) {
       ->type_name("NAME")
       ->capture_default_str();
   verb->add_option("--architecture", options->architecture,
-                   "Another network of the policy than the usual: paper (the published one, on libtorch), "
+                   "Another network of the policy than the usual: joint, paper (the published one, on libtorch), "
                    "hsdag-published, or a description with its sizes (docs/learning.md)")
       ->excludes(start);
   verb->add_option("--message-passing", options->message_passing,
@@ -418,14 +423,15 @@ void add_train(CLI::App& command) {
       ->excludes(start)
       ->capture_default_str();
   verb->add_option("--layers", options->layers, "doppler: of message passing")->excludes(start)->capture_default_str();
+  verb->add_flag("--cpu-time", training.cpu_time, "--time is of the processor, for comparisons on a busy machine");
   verb->add_option("--rate", training.rate, "Of learning, at first")->capture_default_str();
   verb->add_option("--last-rate", training.last_rate, "Of learning, at the end")->capture_default_str();
   verb->add_option("--entropy", training.entropy, "Weight of the entropy at first; falls to 0")->capture_default_str();
   verb->add_option("--search", training.expert_share, "Share of the work that goes into expert iteration; 0: none")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
-  verb->add_option("--self-imitation", training.learner.self_imitation, "Weight of imitating the best so far")
-      ->capture_default_str();
+  verb->add_option("--self-imitation", options->self_imitation,
+                   "Weight of imitating the best so far; default: what the policy does best with (0.1, or 0)");
   verb->add_option("--without", options->without,
                    "For ablations: parts of the policy, comma-separated (docs/learning.md)");
   add_system_flags(*verb, options->system);

@@ -149,6 +149,7 @@ void TrainingRun::log(const TrainingReport& report, Seconds seconds, std::uint64
   line["stage"] = to_string(report.stage);
   line["task"] = report.task;
   if (report.stage == Stage::simulation || report.result.mean > 0) line["mean"] = report.result.mean;
+  if (report.result.best > 0) line["batch_best"] = report.result.best;
   if (report.stage == Stage::system) {
     line["runs"] = report.runs;
     line["refused"] = report.refused;

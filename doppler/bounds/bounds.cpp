@@ -100,7 +100,7 @@ void raise_bound(const Problem& problem, const Budget& budget, std::size_t ances
   if (ancestor_visits / n >= kFewestAncestors) raise(ancestor_visits / n, LowerBound::Kind::communication);
 
   look();
-  std::vector<Task> tasks(n);
+  std::vector<HeadTailWork> tasks(n);
   for (OpId op = 0; op < n; ++op) tasks[op] = {head[op], relaxation.work[op], tail[op]};
   improve(best, preemptive_bound(tasks, relaxation.total_slots), LowerBound::Kind::interval);
 

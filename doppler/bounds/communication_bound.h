@@ -41,7 +41,7 @@ class HeadFinder {
   std::vector<Seconds> cluster_apart_;  // the largest of a cluster
   std::vector<std::uint32_t> heap_;     // positions of ancestors to visit
   std::vector<OpId> ancestors_, suspects_;
-  std::vector<Task> tasks_;
+  std::vector<HeadTailWork> tasks_;
 };
 
 }  // namespace doppler

@@ -168,7 +168,7 @@ class Refutation {
   Seconds limit_;
   std::vector<std::pair<OpId, OpId>> together_;
   std::vector<std::vector<OpId>> members_;  // by cluster
-  std::vector<Task> tasks_;
+  std::vector<HeadTailWork> tasks_;
 };
 
 }  // namespace

@@ -117,15 +117,15 @@ Relaxation Relaxation::reversed() const {
   return result;
 }
 
-Seconds preemptive_bound(std::span<Task> tasks, double slots) {
+Seconds preemptive_bound(std::span<HeadTailWork> tasks, double slots) {
   // Time is counted in slot-seconds, so that integers stay integers: the only rounding is in the last
   // division.
-  for (Task& task : tasks) {
+  for (HeadTailWork& task : tasks) {
     task.head *= slots;
     task.tail *= slots;
   }
-  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.head < b.head; });
-  const auto smaller_tail = [](const Task& a, const Task& b) { return a.tail < b.tail; };
+  std::sort(tasks.begin(), tasks.end(), [](const HeadTailWork& a, const HeadTailWork& b) { return a.head < b.head; });
+  const auto smaller_tail = [](const HeadTailWork& a, const HeadTailWork& b) { return a.tail < b.tail; };
   // Pending tasks form a heap in the part of `tasks` that has been released.
   Seconds now = 0, bound = 0;
   std::size_t released = 0, heap_end = 0;
@@ -135,7 +135,7 @@ Seconds preemptive_bound(std::span<Task> tasks, double slots) {
       std::swap(tasks[heap_end++], tasks[released++]);
       std::push_heap(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(heap_end), smaller_tail);
     }
-    Task& first = tasks[0];
+    HeadTailWork& first = tasks[0];
     const Seconds end = now + first.work;
     if (released < tasks.size() && tasks[released].head < end) {
       first.work -= tasks[released].head - now;

@@ -57,13 +57,13 @@ class AllowedClasses {
 std::vector<std::uint32_t> interchangeable_devices(const Problem& problem);
 
 // Work that has to be done between a head (earliest start) and a tail (time that must pass after its end).
-struct Task {
+struct HeadTailWork {
   Seconds head, work, tail;
 };
 // The least T such that the tasks can be done by `slots` equal slots, each in its window [head, T - tail], if
 // work may be split and spread over slots at will. That is max over sets S of min head(S) + work(S) / slots +
 // min tail(S), found by running the pending task with the largest tail at full speed (Jackson 1955; Carlier
 // 1982). Reorders `tasks`.
-Seconds preemptive_bound(std::span<Task> tasks, double slots);
+Seconds preemptive_bound(std::span<HeadTailWork> tasks, double slots);
 
 }  // namespace doppler

@@ -124,6 +124,13 @@ class Policy {
   virtual std::size_t batch() const { return 16; }
   virtual std::size_t epochs() const { return 1; }
 
+  // The weight of imitating one of the best placements so far, against a batch, where some devices of the problem are
+  // equal and where none are.
+  virtual double self_imitation(bool /*equal_devices*/) const { return 0.1; }
+  // True if it knows devices by their numbers, so that equal devices are not equal to it: a placement to imitate is
+  // better given to it with the numbers that it would use itself.
+  virtual bool numbers_devices() const { return false; }
+
   // Ops that it thinks belong together, as of the last begin(): a search may move them as one. Most policies think of
   // ops one by one.
   virtual std::vector<std::vector<OpId>> blocks() const { return {}; }

@@ -18,10 +18,15 @@ namespace {
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
 [[noreturn]] void refuse(std::string_view where, std::string_view description) {
-  std::vector<std::string_view> forms;
-  for (const Architecture& architecture : architectures()) forms.push_back(architecture.form);
-  throw InputError(
-      fmt::format("{}: found architecture '{}'; required {}", where, description, fmt::join(forms, " or ")));
+  // Of an architecture that there is, only its own form is of interest.
+  std::vector<std::string_view> names;
+  for (const Architecture& architecture : architectures()) {
+    if (architecture.name == first_word(description))
+      throw InputError(fmt::format("{}: found architecture '{}'; required {}", where, description, architecture.form));
+    names.push_back(architecture.name);
+  }
+  throw InputError(fmt::format("{}: found architecture '{}'; required one of {} (docs/learning.md)", where, description,
+                               fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -30,12 +35,16 @@ std::span<const Architecture> architectures() {
   static constexpr Architecture kArchitectures[] = {
       {"doppler", "gnn", "'gnn width W layers L messages episode|step', W a multiple of 32 up to 512, L up to 16",
        "gnn width 32 layers 2 messages episode", doppler_features, make_doppler_policy},
+      {"doppler", "joint", "'joint width W layers L ready K', W a multiple of 32 up to 512, L up to 16, K up to 1024",
+       "joint width 32 layers 2 ready 16", doppler_features, make_doppler_policy},
       {"doppler", "paper", "'paper'", "paper", doppler_features, make_paper_policy},
-      {"hsdag", "hsdag", "'hsdag width W steps T', W a multiple of 32 up to 256, T up to 64", "hsdag width 32 steps 16",
-       hsdag_features, make_hsdag_policy},
-      {"hsdag", "hsdag-published", "'hsdag-published width W steps T'", "hsdag-published width 32 steps 16",
-       hsdag_features, make_hsdag_policy},
-      {"hsdag+", "hsdag+", "'hsdag+ width W'", "hsdag+ width 32", hsdag_features, make_hsdag_policy},
+      {"hsdag", "hsdag",
+       "'hsdag width W steps T [clusters metis] [groups published]', W a multiple of 32 up to 256, T up to 64",
+       "hsdag width 32 steps 16", hsdag_features, make_hsdag_policy},
+      {"hsdag", "hsdag-published", "'hsdag-published width W steps T', W a multiple of 32 up to 256, T up to 64",
+       "hsdag-published width 32 steps 16", hsdag_features, make_hsdag_policy},
+      {"hsdag+", "hsdag+", "'hsdag+ width W [clusters metis] [groups published]', W a multiple of 32 up to 256",
+       "hsdag+ width 32", hsdag_plus_features, make_hsdag_policy},
       {"gdp", "gdp", "'gdp width W layers L segment S', W a multiple of 32 up to 256, L up to 8, S up to 1024",
        "gdp width 64 layers 2 segment 64", gdp_features, make_gdp_policy},
       {"rnn", "rnn", "'rnn width W groups G', W a multiple of 32 up to 256, G up to 256", "rnn width 64 groups 64",

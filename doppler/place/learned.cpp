@@ -23,7 +23,9 @@ Proposal learned(const Problem& problem, Objective& objective, const MethodOptio
   Incumbent best(policy.name(), objective, silent);
   std::string why_not;
   try {
-    best.consider(policy.answer(problem, objective, training), policy.name());
+    Proposal answer = policy.answer(problem, objective, training);
+    const std::string finder = answer.winner.empty() ? std::string(policy.name()) : answer.winner;
+    best.consider(std::move(answer), finder);
   } catch (const InfeasibleError& error) {
     why_not = error.what();
   } catch (const OutOfTime&) {

@@ -54,7 +54,7 @@ std::vector<std::uint32_t> ranks_from_order(const std::vector<OpId>& order);
 // Nothing in it depends on the clock: the same seed and evaluations give the same bytes.
 struct Provenance {
   std::string method;
-  std::string winner;           // auto: the method that found it; otherwise equal to method
+  std::string winner;  // who found it, where the method asks others (auto, learned methods); otherwise equal to method
   std::string version, budget;  // of the program; "10 s" or "1000 evaluations"
   std::uint64_t seed = 0;
   std::uint64_t evaluations = 0;  // simulations it used

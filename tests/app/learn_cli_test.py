@@ -1,6 +1,7 @@
 """Learning on the real system: `doppler run --learn` and `doppler train --stages …,system`, by the real command, on
 emulated devices. Usage: DOPPLER=path/to/doppler learn_cli_test.py"""
 import json
+import pathlib
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from command import DOPPLER, LIMIT, CommandCase, run
 INTERRUPTED = 130
 # An op takes about 0.1 ms on the modelled devices; ten times that is well above what a busy box adds to a sleep.
 SCALE = 10
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "examples/attention.ein"
 BURST, ALLOWED_SHARE = 16, 0.1
 
 
@@ -96,6 +98,16 @@ class LearnTest(CommandCase):
         # It is over: resuming runs nothing more.
         self.ok(*self.train(out, "--resume"))
         self.assertEqual(self.lines(out / "measurements.jsonl"), runs)
+
+    def test_trains_another_policy_on_unequal_emulated_devices(self):
+        out = self.directory / "unequal"
+        text = self.ok("train", PROGRAM, "--machine", "cpu+igpu+gpu", "--policy", "hsdag+", "--episodes", 640, "--seed", 3,
+                       "--stages", "simulation,system", "--devices", "emulated", "--runs", 60, "--out", out).stdout
+        self.assertIn("after stage II", text)
+        self.assertEqual(self.lines(out / "metrics.jsonl")[-1]["stage"], "system")
+        placement = out / "placements/attention@cpu+igpu+gpu.json"
+        self.assertEqual(json.loads(placement.read_text())["method"], "hsdag+")
+        self.ok("simulate", PROGRAM, placement, "--machine", "cpu+igpu+gpu")
 
     def test_goes_on_with_the_measurements_of_a_killed_training(self):
         out = self.directory / "killed"

@@ -63,7 +63,7 @@ class TrainTest(CommandCase):
         self.assertIn("4800 episodes", resumed.stdout)
         self.assertEqual((out / "policy").read_bytes(), (whole / "policy").read_bytes())
         updates = [line["update"] for line in self.metrics(out)]
-        self.assertEqual(updates, list(range(0, 300, 10)))
+        self.assertEqual(updates, [*range(0, 300, 10), 299])  # every tenth, and the last
 
     def test_ctrl_c_and_resume_end_where_an_undisturbed_training_ends(self):
         command = ("train", self.graph, "--machine", "p100x4", "--episodes", 1600, "--seed", 3, "--generated", 2,
@@ -114,10 +114,34 @@ class TrainTest(CommandCase):
         self.assertEqual(header["policy"], "doppler")
         self.assertEqual(json.loads((out / "placements/graph@p100x4.json").read_text())["method"], "doppler")
 
+    def test_a_placement_names_who_found_it(self):
+        # By itself the policy finds everything; classical methods begin where search may help.
+        for flags, finders in ((("--search", 0), ["hsdag+"]), ((), ["hsdag+", "expert iteration", "heft", "etf", "cpop",
+                                                                    "critical_path", "metis", "single"])):
+            out = self.train(f"run{len(flags)}", "--policy", "hsdag+", "--stages", "simulation", *flags)
+            made = json.loads((out / "placements/graph@p100x4.json").read_text())
+            self.assertEqual(made["method"], "hsdag+")
+            self.assertIn(made["winner"], finders)
+            last = self.metrics(out)[-1]
+            self.assertLessEqual(last["best"], last["batch_best"])
+            self.assertLessEqual(last["batch_best"], last["mean"])
+
+    def test_one_joint_policy_is_an_architecture_of_doppler(self):
+        out = self.train("run", "--architecture", "joint")
+        self.assertIn("joint_agreement", self.metrics(out)[0])
+        self.ok("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint", out, "--alone")
+        self.fails("architecture 'joint width 32 layers 2 ready 16'; required 'gnn", "train", self.graph, "--machine",
+                   "p100x4", "--episodes", 320, "--seed", 3, "--out", out, "--resume")
+
+    def test_time_may_be_that_of_the_processor(self):
+        out = self.directory / "run"
+        self.ok("train", self.graph, "--machine", "p100x4", "--time", "0.3s", "--cpu-time", "--out", out)
+        self.assertGreaterEqual(self.metrics(out)[-1]["seconds"], 0.2)
+
     def test_ablations_are_part_of_what_is_resumed(self):
         out = self.train("run", "--without", "coparents,plc")
         again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--seed", 3, "--out", out, "--resume")
-        self.fails("trained by", *again)
+        self.fails("trained with 'without coparents plc'; required 'without', as asked for", *again)
         self.ok(*again, "--without", "coparents,plc")
 
     def test_a_policy_can_be_trained_further(self):

@@ -31,7 +31,7 @@ std::vector<Seconds> tails(const Problem& problem) {
 TEST(APreemptiveBound, RunsTheLargestTailFirst) {
   // Head 0, work 4, tail 0 is interrupted at 1 by head 1, work 2, tail 6: ends 3, with tail 9. The first ends
   // at 6.
-  std::vector<Task> tasks = {{0, 4, 0}, {1, 2, 6}};
+  std::vector<HeadTailWork> tasks = {{0, 4, 0}, {1, 2, 6}};
   EXPECT_EQ(preemptive_bound(tasks, 1), 9);
   // Three equal tasks on two slots, spread at will: 3 * 4 / 2 = 6.
   tasks = {{0, 4, 0}, {0, 4, 0}, {0, 4, 0}};

@@ -9,15 +9,12 @@ constexpr const char* kSmallGdp = "gdp width 32 layers 1 segment 4";
 // A central difference of a sum of some hundred outputs is right to about that.
 constexpr double kGdpTolerance = 1e-6;
 
-TEST(Gdp, KeepsPinsDeviceTypesAndGroups) { expect_pins_types_and_groups_kept(kSmallGdp); }
-TEST(Gdp, LeavesFullDevicesAlone) { expect_full_devices_left_alone(kSmallGdp); }
 TEST(Gdp, DecidesTheSameForTheSameSeed) { expect_the_same_for_the_same_seed(kSmallGdp); }
 TEST(Gdp, FollowsItsOwnDecisionsWithTheSameProbabilityAndGradient) { expect_own_decisions_followed(kSmallGdp); }
 TEST(Gdp, HasTheGradientOfItsLogProbability) {
   // In one segment: no gradient flows through the memory of another.
   expect_gradient_of_log_probability("gdp width 32 layers 2 segment 16");
 }
-TEST(Gdp, ResumedFromACheckpointDoesWhatItWouldHaveDone) { expect_resumed_training_to_go_on(kSmallGdp); }
 TEST(Gdp, LearnsToKeepPairsTogether) { expect_learning("gdp width 32 layers 1 segment 64", 150, 4.5); }
 
 TEST(Gdp, RefusesWhatDoesNotFitInMemoryOrHasTooManyDevices) {

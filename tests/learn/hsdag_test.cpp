@@ -4,6 +4,7 @@
 #include "doppler/learn/hsdag/hsdag_network.h"
 #include "doppler/learn/policy_table.h"
 #include "tests/learn/support.h"
+#include "tests/learn/unit_policy.h"
 
 namespace doppler::test {
 namespace {
@@ -95,7 +96,7 @@ TEST(AnHsdagInput, KnowsTheShapesOfOutputs) {
     const TensorId tensor = builder.add_tensor(0, 64, 1.0);
     builder.set_shape(tensor, std::move(shape));
     builder.add_consumer(tensor, 1);
-    return HsdagInput(Problem(std::move(builder).build(), uniform_machine(2)), Colocation::chain).units().features;
+    return HsdagInput(Problem(std::move(builder).build(), uniform_machine(2)), {}).units().features;
   };
   EXPECT_NE(features_with({8, 8}), features_with({64}));
   EXPECT_EQ(features_with({}), features_with({}));
@@ -106,7 +107,7 @@ TEST(TheHsdagNetwork, HasTheGradientOfCentralDifferences) {
   const auto world = mixed_world();
   for (const HsdagVariant variant : {HsdagVariant::flat, HsdagVariant::fine, HsdagVariant::published}) {
     HsdagNetwork<double> network({.variant = variant, .width = 32}, Rng(4));
-    const HsdagInput input(*world, Colocation::chain);
+    const HsdagInput input(*world, {});
     const auto& first = network.first_level(input).features;
     const std::vector<double> features(first.begin(), first.end());
     const auto loss = [&](bool backward) {
@@ -150,9 +151,10 @@ std::uint32_t components(LevelGraph graph) {
 TEST(TheHsdagNetwork, StopsMergingInTimeUnlessPublished) {
   const Problem problem(generate_layered({.ops = 200, .width = 8, .degree = 5, .seed = 3, .costs = {}}),
                         load_machine("p100x4"));
-  const HsdagInput input(problem, Colocation::chain);
+  const HsdagInput input(problem, {});
   const auto clusters = [&](HsdagVariant variant) {
-    const HsdagInput own(problem, variant == HsdagVariant::published ? Colocation::published : Colocation::chain);
+    const HsdagInput own(problem,
+                         {.rule = variant == HsdagVariant::published ? Colocation::published : Colocation::chain});
     HsdagNetwork<float> network({.variant = variant}, Rng(1));
     Tape<float> tape;
     return network.parse(tape, own, network.first_level(own).features, 0).levels.back().node_count;
@@ -161,6 +163,47 @@ TEST(TheHsdagNetwork, StopsMergingInTimeUnlessPublished) {
   EXPECT_LT(clusters(HsdagVariant::published), 5u);
   EXPECT_GE(clusters(HsdagVariant::flat), input.groups().graph.node_count / 3);
   EXPECT_GE(clusters(HsdagVariant::fine), input.groups().graph.node_count / 3);
+}
+
+TEST(AnHsdagPolicy, HasTheGradientOfItsLogProbability) {
+  // With METIS's clusters none of them depends on the parameters, so that the whole of it can be differentiated: what the
+  // levels decide, the attraction to parents, and what the state of the episode says of devices.
+  expect_gradient_of_log_probability("hsdag+ width 32 clusters metis");
+  expect_gradient_of_log_probability("hsdag width 32 steps 1 clusters metis");
+}
+
+TEST(AnHsdagInput, HasClustersOfMetisIfAskedFor) {
+  const Problem problem(generate_layered({.ops = 200, .width = 8, .degree = 5, .seed = 3, .costs = {}}),
+                        load_machine("p100x4"));
+  const HsdagInput input(problem, {.metis = true});
+  const std::uint32_t groups = input.groups().graph.node_count;
+  ASSERT_EQ(input.clusters().group_of_node.size(), groups);
+  EXPECT_LE(input.clusters().group_count, fewest_clusters(groups, 4));
+  EXPECT_GT(input.clusters().group_count, fewest_clusters(groups, 4) / 2);
+  EXPECT_EQ(input.clusters().group_of_node, HsdagInput(problem, {.metis = true}).clusters().group_of_node);
+  std::uint32_t next = 0;  // They are numbered by their first group.
+  for (const std::uint32_t cluster : input.clusters().group_of_node) {
+    EXPECT_LE(cluster, next);
+    next = std::max(next, cluster + 1);
+  }
+}
+
+TEST(AnHsdagPolicy, WithoutTheStateDoesNotSeeIt) {
+  // Two equal ops on two equal devices: only the state says that the first has made one of them busier.
+  const Problem problem(graph_of({1, 1}, {}), uniform_machine(2));
+  const auto policy = make_policy("hsdag+ width 32 clusters metis", Rng(1));
+  const auto probability_of_the_second = [&](DeviceId first) {
+    Episode episode;
+    policy->begin(policy->encode(problem));
+    policy->follow(episode, {}, std::vector<DeviceId>{first, 1});
+    const double both = episode.log_probability;
+    policy->follow(episode, {}, std::vector<DeviceId>{first, 0});
+    return both - episode.log_probability;
+  };
+  EXPECT_NE(probability_of_the_second(0), probability_of_the_second(1));
+  policy->leave_out("state");
+  EXPECT_NEAR(probability_of_the_second(0), probability_of_the_second(1), 1e-5);
+  EXPECT_THROW(make_policy("hsdag width 32 steps 1", Rng(1))->leave_out("state"), InputError);
 }
 
 TEST(AnHsdagPolicy, WithoutAFeatureDoesNotSeeIt) {

@@ -11,79 +11,11 @@ namespace {
 constexpr const char* kOnce = "placeto width 32 rounds 2 messages episode";
 constexpr const char* kAtEveryStep = "placeto width 32 rounds 2 messages step";
 
-class Placeto : public testing::TestWithParam<const char*> {
- protected:
-  // Hands sampled episodes of an untrained policy to `check`.
-  template <typename Check>
-  void sample_episodes(const Problem& problem, Check check) {
-    const auto policy = make_policy(GetParam(), Rng(1));
-    policy->begin(policy->encode(problem));
-    Rng rng(2);
-    Episode episode;
-    for (int i = 0; i < 1000; ++i) {
-      policy->act(episode, Deciding::sampled, rng);
-      check(episode);
-      if (testing::Test::HasFailure()) return;
-    }
-  }
-};
+class Placeto : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Messages, Placeto, testing::Values(kOnce, kAtEveryStep), [](const auto& test) {
   return test.param == std::string_view(kOnce) ? "OncePerEpisode" : "AtEveryStep";
 });
-
-TEST_P(Placeto, KeepsOpsOffDevicesThatCannotRunThemAndGroupsTogether) {
-  const auto world = mixed_world({{5, 1}, {0, 2}});
-  std::vector<std::vector<int>> visits(world->op_count(), std::vector<int>(3, 0));
-  sample_episodes(*world, [&](const Episode& episode) {
-    verify(*world, episode.placement());  // throws
-    for (OpId op = 0; op < world->op_count(); ++op) ++visits[op][episode.device_of_op[op]];
-  });
-  for (OpId op = 0; op < world->op_count(); ++op)
-    for (DeviceId device = 0; device < 3; ++device)
-      EXPECT_EQ(visits[op][device] > 0, world->allows(op, device)) << "op " << op << " device " << device;
-}
-
-TEST_P(Placeto, KeepsOpsOffFullDevices) {
-  // Five ops with 40 bytes of parameters each on three devices of 100: two to a device, and no third.
-  GraphBuilder builder("heavy");
-  for (OpId op = 0; op < 5; ++op) {
-    OpSpec spec;
-    spec.explicit_times["*"] = 1;
-    spec.parameter_bytes = 40;
-    builder.add_op(std::move(spec));
-  }
-  const Problem world(std::move(builder).build(), machine_of({"a", "a", "a"}, 100));
-  std::vector<int> full(3, 0);
-  sample_episodes(world, [&](const Episode& episode) {
-    std::vector<int> held(3, 0);
-    for (const DeviceId device : episode.device_of_op) ++held[device];
-    for (DeviceId device = 0; device < 3; ++device) {
-      EXPECT_LE(held[device], 2);
-      full[device] += held[device] == 2 ? 1 : 0;
-    }
-  });
-  for (const int count : full) EXPECT_GT(count, 0);
-}
-
-TEST_P(Placeto, TakesTheLeastFullDeviceWhenAllAreFull) {
-  // Each op alone is larger than any device; device 1 has the most room.
-  GraphBuilder builder("too_heavy");
-  for (OpId op = 0; op < 3; ++op) {
-    OpSpec spec;
-    spec.explicit_times["*"] = 1;
-    spec.parameter_bytes = 1000;
-    builder.add_op(std::move(spec));
-  }
-  std::vector<Device> devices(3);
-  for (DeviceId i = 0; i < 3; ++i) {
-    devices[i].name = "d" + std::to_string(i);
-    devices[i].type = "a";
-    devices[i].memory = i == 1 ? 900 : 100;
-  }
-  const Problem world(std::move(builder).build(), Machine("small", devices, std::vector<Link>(9)));
-  sample_episodes(world, [&](const Episode& episode) { EXPECT_EQ(episode.device_of_op[0], 1U); });
-}
 
 TEST_P(Placeto, SaysTheMakespanBeforeAndAfterEveryDecision) {
   const auto world = mixed_world();
@@ -151,39 +83,6 @@ TEST_P(Placeto, LooksOnlyAtRelationsThatAreNotLeftOut) {
     policy->leave_out(part);  // Would change what has come back.
     EXPECT_EQ(log_probability(), after) << part;
   }
-}
-
-TEST_P(Placeto, ResumedFromACheckpointDoesWhatItWouldHaveDone) {
-  struct Session {
-    explicit Session(const char* description) : policy(make_policy(description, Rng(5))), trainer(*policy, options()) {
-      for (const Discipline discipline : {Discipline::fifo, Discipline::priority})
-        trainer.add(make_task(std::string(to_string(discipline)),
-                              Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
-                                      load_machine("p100x4"), Rules{.discipline = discipline}),
-                              true));
-    }
-    static TrainingOptions options() {
-      TrainingOptions options;
-      options.updates = 20;
-      options.seed = 7;
-      options.learner.batch = 4;
-      options.teacher = Teacher::best;
-      return options;
-    }
-    void run(int count) {
-      for (int i = 0; i < count; ++i) trainer.step();
-    }
-    std::unique_ptr<Policy> policy;
-    Trainer trainer;
-  };
-  Session whole(GetParam()), first(GetParam()), second(GetParam());
-  whole.run(20);
-  first.run(10);
-  const std::string saved = policy_to_bytes(first.trainer.save());
-  second.trainer.restore("saved", parse_policy("saved", saved));
-  second.run(10);
-  EXPECT_TRUE(std::ranges::equal(second.policy->parameters(), whole.policy->parameters()));
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(second.trainer.task(i).best(), whole.trainer.task(i).best());
 }
 
 // Four times a → b, c → d, one after the other, on two devices: a and d take 1 s, b and c 2 s. With b and c on one

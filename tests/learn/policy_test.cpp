@@ -30,7 +30,7 @@ class EveryPolicy : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryPolicy,
                          testing::Values("gnn width 32 layers 2 messages episode",
-                                         "gnn width 32 layers 2 messages step",
+                                         "gnn width 32 layers 2 messages step", "joint width 32 layers 2 ready 4",
                                          "placeto width 32 rounds 2 messages episode",
                                          "placeto width 32 rounds 2 messages step"),
                          [](const auto& test) {
@@ -174,6 +174,24 @@ TEST(APolicyWithoutSomePart, DoesNotLearnFromThatPartsDecisions) {
   EXPECT_GT(learner.reinforce(task, 1e-3, 0.1, Rng(1)).gradient_norm, 0);
 }
 
+TEST(ThePolicyTable, RefusesInOneLine) {
+  const auto refusal = [](const char* description) -> std::string {
+    try {
+      make_policy(description, Rng(1));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("net width 32"),
+            "policy: found architecture 'net width 32'; required one of gnn, joint, paper, hsdag, hsdag-published, "
+            "hsdag+, gdp, rnn, placeto (docs/learning.md)");
+  EXPECT_EQ(refusal("joint width 32 layers 2"),
+            "policy: found architecture 'joint width 32 layers 2'; required 'joint width W layers L ready K', W a "
+            "multiple of 32 up to 512, L up to 16, K up to 1024");
+  EXPECT_NE(refusal("hsdag+ width 32 clusters kmeans"), "");
+}
+
 TEST(ThePolicyTable, NamesWhatItHas) {
   EXPECT_EQ(policy_names(), (std::vector<std::string_view>{"doppler", "hsdag", "hsdag+", "gdp", "rnn", "placeto"}));
   for (const std::string_view name : policy_names()) EXPECT_NO_THROW(check_policy_name("--policy", name));
@@ -223,8 +241,10 @@ class Favourites final : public Policy {
   }
   void follow(Episode& episode, std::span<const OpId>, std::span<const DeviceId> device_of_op) override {
     episode.device_of_op.assign(device_of_op.begin(), device_of_op.end());
+    followed = episode.device_of_op;
     score(episode);
   }
+  bool numbers_devices() const override { return by_number; }
   bool knows(TeacherRule) const override { return false; }
   void imitate(Episode&, TeacherRule, Rng&) override { FAIL() << "nobody may ask for this"; }
   void backward(Episode& episode, const EpisodeLoss& loss) override {
@@ -238,6 +258,9 @@ class Favourites final : public Policy {
   std::span<const std::string_view> optional_parts() const override { return {}; }
   void leave_out(std::string_view part) override { throw InputError(std::string(part)); }
   std::span<const std::string_view> left_out() const override { return {}; }
+
+  bool by_number = false;
+  std::vector<DeviceId> followed;  // What it was told to do last.
 
  private:
   struct Size final : EncodedProblem {
@@ -291,6 +314,46 @@ TEST(ATrainer, TrainsAPolicyThatIsNothingLikeDoppler) {
     std::vector<std::unique_ptr<Task>> held_out;
     held_out.push_back(chain_task(discipline));
     EXPECT_EQ(HeldOut(std::move(held_out)).score(policy), 1);  // The heuristics know the fast device too.
+  }
+}
+
+TEST(ALearner, RenumbersEqualDevicesOfAnEliteForAPolicyThatKnowsThemByNumber) {
+  // Everything is on the first slow device, and the policy is sure of the other one, which is as good: 48 s both.
+  for (const bool by_number : {false, true}) {
+    Favourites policy(3);
+    policy.by_number = by_number;
+    policy.parameters()[2] = 30;
+    const auto task = chain_task(Discipline::fifo);
+    task->evaluate(Placement{.device_of_op = std::vector<DeviceId>(12, 0)}, "somebody");
+    Learner learner(policy, {.batch = 4});
+    learner.reinforce(*task, 1e-3, 0, Rng(1));
+    EXPECT_EQ(policy.followed, std::vector<DeviceId>(12, by_number ? 2 : 0));
+    EXPECT_EQ(task->finder(), "somebody");
+    // The fast device is not equal to any: an elite there stays there.
+    task->evaluate(Placement{.device_of_op = std::vector<DeviceId>(12, 1)}, Task::kPolicy);
+    EXPECT_EQ(task->finder(), Task::kPolicy);
+    for (std::uint64_t seed = 2; policy.followed[0] != 1 && seed < 50; ++seed)
+      learner.reinforce(*task, 0, 0, Rng(seed));
+    EXPECT_EQ(policy.followed, std::vector<DeviceId>(12, 1));
+  }
+}
+
+TEST(ATrainer, LetsAPolicyLearnFromItsOwnPlacementsAloneWithoutSearch) {
+  // Memory is limited, but everything fits: with expert iteration classical placements come first, without it none does.
+  for (const double share : {0.0, 0.2}) {
+    const auto policy = make_policy("gnn width 32 layers 2 messages episode", Rng(5));
+    TrainingOptions options;
+    options.stages = {Stage::simulation};
+    options.updates = 1;
+    options.expert_share = share;
+    Trainer trainer(*policy, options);
+    Task& task = trainer.add(make_task(
+        "layers",
+        Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}), load_machine("p100x4")),
+        false));
+    ASSERT_TRUE(task.problem().memory_limited());
+    trainer.step();
+    EXPECT_EQ(task.finder() == Task::kPolicy, share == 0) << task.finder();
   }
 }
 

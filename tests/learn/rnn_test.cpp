@@ -8,8 +8,7 @@ constexpr const char* kSmallRnn = "rnn width 32 groups 16";
 // A central difference of a sum of some dozen outputs is right to about that.
 constexpr double kRnnTolerance = 1e-7;
 
-TEST(Rnn, KeepsPinsDeviceTypesAndGroups) { expect_pins_types_and_groups_kept(kSmallRnn); }
-TEST(Rnn, KeepsThemWhereGroupsOfOpsHaveMembersThatMayNotBeTogether) {
+TEST(Rnn, KeepsPinsAndGroupsWhereGroupsOfOpsHaveMembersThatMayNotBeTogether) {
   // Ten ops in three groups: what is pinned elsewhere than its group goes its own way.
   const auto world = mixed_world({{5, 1}, {0, 2}});
   sample_placements("rnn width 32 groups 3", *world, [](const std::vector<DeviceId>& device_of_op) {
@@ -18,11 +17,9 @@ TEST(Rnn, KeepsThemWhereGroupsOfOpsHaveMembersThatMayNotBeTogether) {
     EXPECT_EQ(device_of_op[6], device_of_op[8]);
   });
 }
-TEST(Rnn, LeavesFullDevicesAlone) { expect_full_devices_left_alone(kSmallRnn); }
 TEST(Rnn, DecidesTheSameForTheSameSeed) { expect_the_same_for_the_same_seed(kSmallRnn); }
 TEST(Rnn, FollowsItsOwnDecisionsWithTheSameProbabilityAndGradient) { expect_own_decisions_followed(kSmallRnn); }
 TEST(Rnn, HasTheGradientOfItsLogProbability) { expect_gradient_of_log_probability(kSmallRnn); }
-TEST(Rnn, ResumedFromACheckpointDoesWhatItWouldHaveDone) { expect_resumed_training_to_go_on(kSmallRnn); }
 // The pairs are chains, which are groups from the beginning: what is to be learned is two to a device.
 TEST(Rnn, LearnsToSpreadGroups) { expect_learning(kSmallRnn, 200, 4.5); }
 

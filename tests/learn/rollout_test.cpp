@@ -1,4 +1,5 @@
 #include "doppler/base/error.h"
+#include "doppler/learn/doppler/joint_rollout.h"
 #include "doppler/learn/paper/paper.h"
 #include "tests/learn/support.h"
 #include "tests/sim/allocation_count.h"
@@ -147,6 +148,40 @@ TEST(AGreedyRollout, TakesTheLargestScoreAndTheMostProbableDevice) {
     for (DeviceId device = 0; device < input.device_count(); ++device)
       EXPECT_GE(rollout.probability(step, rollout.device_of_op()[op]), rollout.probability(step, device));
     placed[op] = 1;
+  }
+}
+
+TEST(AJointRollout, DrawsPairsWithTheirSoftmaxProbabilities) {
+  // Three ops and three devices at the first step: nine pairs, whose probabilities are those of one softmax. With two
+  // candidates op 2, whose b-level is the least, is never first.
+  const Problem world(graph_of({3, 2, 1}, {}), machine_of({"a", "b", "c"}));
+  const PolicyInput input(world);
+  Embedding<double> embedding = random_embedding<double>(3, kBlock, 1);
+  const std::vector<double> head = random_head<double>(kShape, 2);
+  for (const std::size_t candidates : {std::size_t{2}, std::size_t{16}}) {
+    JointRollout<double> rollout(DeviceFeatureSet::improved, kShape, candidates, true);
+    rollout.bind(input);
+    Rng rng(3);
+    constexpr double kDraws = 20'000;
+    std::map<std::pair<OpId, DeviceId>, double> found;
+    for (int i = 0; i < kDraws; ++i) {
+      rollout.act(embedding, head.data(), Deciding::sampled, rng);
+      ++found[{rollout.order()[0], rollout.device_of_op()[rollout.order()[0]]}];
+    }
+    // All devices are empty and equal, so an op's pairs are equally probable, and an op is taken by exp of its score
+    // plus its logit, which the greedy rollout's probabilities show.
+    rollout.act(embedding, head.data(), Deciding::greedy, rng);
+    const std::size_t ops = std::min<std::size_t>(candidates, 3);
+    EXPECT_EQ(found.size(), ops * 3);
+    double chi_square = 0, total = 0;
+    for (std::size_t candidate = 0; candidate < ops; ++candidate)  // Candidates are in the order of their ids here.
+      for (DeviceId device = 0; device < 3; ++device) {
+        const double expected = kDraws * rollout.probability(candidate, device);
+        chi_square += std::pow(found[{static_cast<OpId>(candidate), device}] - expected, 2) / expected;
+        total += expected;
+      }
+    EXPECT_NEAR(total, kDraws, 1e-6);
+    EXPECT_LT(chi_square, 26.1);  // 99.9 % of the chi-square distribution with 8 degrees of freedom
   }
 }
 

@@ -56,18 +56,18 @@ class HiddenSystem final : public Executor {
 
 // A training of stages II and III.
 struct SystemSession {
-  explicit SystemSession(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns)
-      : policy(make_policy("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*policy, options()) {
+  explicit SystemSession(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns, std::uint64_t seed = 7)
+      : policy(make_policy("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*policy, options(seed)) {
     trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
     SystemStageOptions stage;
     stage.runs = runs;
     trainer.use_system(std::move(system), stage);
   }
-  static TrainingOptions options() {
+  static TrainingOptions options(std::uint64_t seed = 7) {
     TrainingOptions options;
     options.stages = {Stage::simulation, Stage::system};
     options.updates = 40;
-    options.seed = 7;
+    options.seed = seed;
     options.learner.batch = 8;
     return options;
   }
@@ -84,13 +84,21 @@ struct SystemSession {
 };
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
-  const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);
-  SystemSession session(system);
-  session.run();
-  const SystemVerdict& verdict = *session.stage().verdict();
-  EXPECT_TRUE(verdict.changed);
-  EXPECT_LT(verdict.p, 0.05);
-  EXPECT_LT(system->truth(verdict.placement), system->truth(session.trainer.task(0).best()));
+  // To the simulator all devices are equal, so what it believes in may spare the slow one by luck: then there is nothing
+  // to find.
+  int found = 0;
+  for (const std::uint64_t seed : {7, 8, 9, 10, 11}) {
+    const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);
+    SystemSession session(system, kRuns, seed);
+    session.run();
+    const SystemVerdict& verdict = *session.stage().verdict();
+    const Seconds before = system->truth(session.trainer.task(0).best());
+    if (!verdict.changed) continue;
+    EXPECT_LT(verdict.p, 0.05);
+    EXPECT_LT(system->truth(verdict.placement), before);
+    ++found;
+  }
+  EXPECT_GE(found, 3);
 }
 
 TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "doppler/base/rng.h"
+#include "doppler/learn/nn/dense.h"
 
 namespace doppler {
 namespace {
@@ -126,6 +127,31 @@ TEST(ATapeOfPasses, UsesItsMemoryAgain) {
   }
   EXPECT_EQ(places[0], places[1]);
   EXPECT_EQ(places[0], places[2]);
+}
+
+TEST(TheLoopsForWideRegisters, RoundLikeTheOthers) {
+  Rng rng(1);
+  const auto numbers = [&](std::size_t count) {
+    std::vector<float> result(count);
+    for (float& number : result) number = static_cast<float>(rng.uniform(-1, 1));
+    return result;
+  };
+  for (const std::size_t columns : {32, 64, 70})
+    for (const std::size_t rows : {1, 5, 130}) {
+      const std::size_t inner = 20;
+      const std::vector<float> x = numbers(rows * inner), w = numbers(inner * columns), g = numbers(rows * columns);
+      std::vector<float> y = numbers(rows * columns), expected = y, outer = numbers(inner * columns), slow = outer;
+      dense::multiply_add(x.data(), w.data(), y.data(), rows, inner, columns);
+      dense::outer_add(x.data(), g.data(), outer.data(), rows, inner, columns);
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t i = 0; i < inner; ++i)
+          for (std::size_t k = 0; k < columns; ++k) {
+            expected[row * columns + k] += x[row * inner + i] * w[i * columns + k];
+            slow[i * columns + k] += x[row * inner + i] * g[row * columns + k];
+          }
+      EXPECT_EQ(y, expected) << rows << " × " << columns;
+      EXPECT_EQ(outer, slow) << rows << " × " << columns;
+    }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class Reference {
       placer_ = {linear(leaves, c, c), linear(leaves, c, c)};
       below_ = {linear(leaves, c, c), linear(leaves, c, c)};
       leaves.next({1});  // The attraction enters when devices are drawn.
+      wish_ = linear(leaves, c, kDeviceFeatureCount);
     } else {
       output_ = {linear(leaves, c, c), linear(leaves, c, features)};
       placer_ = {linear(leaves, features, 4 * c), linear(leaves, 4 * c, c)};
@@ -43,7 +44,7 @@ class Reference {
     speed_ = leaves.next({1});
   }
 
-  // The logits of every level that decides, fine to coarse.
+  // The logits of every level that decides, fine to coarse; in the fine variant the wishes of the units come first.
   std::vector<torch::Tensor> logits(const HsdagInput& input, const HsdagInput::Level& first,
                                     const HsdagNetwork<double>::Parse& parse) const {
     LevelGraph graph = first.graph;
@@ -61,6 +62,7 @@ class Reference {
       const torch::Tensor g = apply(once_norm_, h + torch::relu(apply(once_, adjacency.matmul(h))));
       const torch::Tensor members = member_matrix(parent, groups);
       const torch::Tensor pooled = residual(post_, post_norm_, members.matmul(residual(pre_, pre_norm_, g)));
+      if (fine && i == 0) result.push_back(apply(wish_, g));
       if (fine) result.push_back(device_logits(below_, g, seconds));
       h = fine && i == 0 ? pooled : pooled * factors(graph, adjacency, h, parent, groups);
       seconds = members.matmul(seconds);
@@ -135,7 +137,7 @@ class Reference {
 
   HsdagShape shape_;
   std::vector<Pair> input_, input_norm_, twice_, output_, placer_, below_;
-  Pair twice_norm_, once_, once_norm_, score_, score_norm_, pre_, pre_norm_, post_, post_norm_;
+  Pair wish_, twice_norm_, once_, once_norm_, score_, score_norm_, pre_, pre_norm_, post_, post_norm_;
   torch::Tensor score_weights_, devices_, speed_;
 };
 
@@ -147,7 +149,7 @@ TEST(TheHsdagGradient, IsThatOfLibtorch) {
     HsdagNetwork<double> network({.variant = variant, .width = kHsdagWidth}, Rng(4));
     Rng rng(2);
     for (double& parameter : network.parameters().values()) parameter += rng.uniform(-0.1, 0.1);
-    const HsdagInput input(*world, Colocation::chain);
+    const HsdagInput input(*world, {});
     const auto& first = network.first_level(input);
     const std::vector<double> features(first.features.begin(), first.features.end());
     Tape<double> tape;
@@ -157,16 +159,20 @@ TEST(TheHsdagGradient, IsThatOfLibtorch) {
     EXPECT_TRUE(leaves.used_up());
     torch::Tensor loss = torch::zeros({}, torch::kFloat64);
     std::size_t next = 0;
-    for (const auto& level : parse.levels) {
-      if (!level.decides) continue;
+    const auto compare = [&](HsdagNetwork<double>::Matrix matrix) {
       const torch::Tensor row = expected[next++].contiguous().view({-1});
-      ASSERT_EQ(static_cast<std::size_t>(row.numel()), tape.value(level.logits).size());
+      ASSERT_EQ(static_cast<std::size_t>(row.numel()), tape.value(matrix).size());
       for (std::int64_t i = 0; i < row.numel(); ++i) {
         const double weight = rng.uniform(-1, 1);
-        ASSERT_NEAR(row[i].item<double>(), tape.value(level.logits)[static_cast<std::size_t>(i)], kClose);
-        tape.gradient(level.logits)[static_cast<std::size_t>(i)] += weight;
+        ASSERT_NEAR(row[i].item<double>(), tape.value(matrix)[static_cast<std::size_t>(i)], kClose);
+        tape.gradient(matrix)[static_cast<std::size_t>(i)] += weight;
         loss = loss + weight * row[i];
       }
+    };
+    for (std::size_t i = 0; i < parse.levels.size(); ++i) {
+      if (!parse.levels[i].decides) continue;
+      if (variant == HsdagVariant::fine && i == 0) compare(parse.levels[i].wishes);
+      compare(parse.levels[i].logits);
     }
     ASSERT_EQ(next, expected.size());
     tape.backward();

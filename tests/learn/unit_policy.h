@@ -14,60 +14,19 @@
 
 namespace doppler::test {
 
-// Hands a thousand placements of an untrained policy to `check`.
+// Hands many placements of an untrained policy to `check`.
 template <typename Check>
 void sample_placements(const std::string& description, const Problem& problem, Check check) {
   const auto policy = make_policy(description, Rng(1));
   policy->begin(policy->encode(problem));
   Episode episode;
   Rng rng(2);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < fewer_if_sanitized(1000); ++i) {
     policy->act(episode, Deciding::sampled, rng);
     verify(problem, episode.placement());  // throws
     check(episode.device_of_op);
     if (testing::Test::HasFailure()) return;
   }
-}
-
-inline void expect_pins_types_and_groups_kept(const std::string& description) {
-  const auto world = mixed_world({{5, 1}, {0, 2}});
-  std::vector<std::vector<int>> visits(world->op_count(), std::vector<int>(3, 0));
-  sample_placements(description, *world, [&](const std::vector<DeviceId>& device_of_op) {
-    EXPECT_EQ(device_of_op[6], device_of_op[8]);  // a group
-    for (OpId op = 0; op < world->op_count(); ++op) ++visits[op][device_of_op[op]];
-  });
-  for (OpId op = 0; op < world->op_count(); ++op)
-    for (DeviceId device = 0; device < 3; ++device)
-      EXPECT_EQ(visits[op][device] > 0, world->allows(op, device)) << "op " << op << " device " << device;
-}
-
-inline Graph ops_with_parameters(std::size_t count, Bytes bytes) {
-  GraphBuilder builder("heavy");
-  for (std::size_t i = 0; i < count; ++i) {
-    OpSpec spec;
-    spec.explicit_times["*"] = 1;
-    spec.parameter_bytes = bytes;
-    builder.add_op(std::move(spec));
-  }
-  return std::move(builder).build();
-}
-
-inline void expect_full_devices_left_alone(const std::string& description) {
-  // Five ops with 40 bytes of parameters each on three devices of 100: two to a device, and no third.
-  const Problem world(ops_with_parameters(5, 40), machine_of({"a", "a", "a"}, 100));
-  sample_placements(description, world, [&](const std::vector<DeviceId>& device_of_op) {
-    for (DeviceId device = 0; device < 3; ++device) EXPECT_LE(std::ranges::count(device_of_op, device), 2);
-  });
-  // Each op alone is larger than any device; device 1 lacks least for the first.
-  std::vector<Device> devices(3);
-  for (DeviceId i = 0; i < 3; ++i) {
-    devices[i].name = "d" + std::to_string(i);
-    devices[i].type = "a";
-    devices[i].memory = i == 1 ? 900 : 100;
-  }
-  const Problem small(ops_with_parameters(3, 1000), Machine("small", devices, std::vector<Link>(9)));
-  sample_placements(description, small,
-                    [&](const std::vector<DeviceId>& device_of_op) { EXPECT_EQ(device_of_op[0], 1U); });
 }
 
 inline std::vector<float> taken_gradients(Policy& policy) {
@@ -127,6 +86,7 @@ inline void expect_gradient_of_log_probability(const std::string& description) {
   Rng rng(3);
   policy->act(episode, Deciding::sampled, rng);
   const std::vector<DeviceId> devices = episode.device_of_op;
+  policy->follow(episode, {}, devices);
   policy->backward(episode, {.decisions = 1});
   policy->finish();
   const std::vector<float> gradient = taken_gradients(*policy);
@@ -149,39 +109,6 @@ inline std::unique_ptr<Task> layered_task() {
                    Problem(generate_layered({.ops = 30, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
                            load_machine("p100x4"), Rules{}),
                    false);
-}
-
-inline void expect_resumed_training_to_go_on(const std::string& description) {
-  struct Session {
-    explicit Session(const std::string& description)
-        : policy(make_policy(description, Rng(5))), trainer(*policy, options()) {
-      trainer.add(layered_task());
-    }
-    static TrainingOptions options() {
-      TrainingOptions options;
-      options.stages = {Stage::simulation};
-      options.updates = 12;
-      options.seed = 7;
-      options.learner.batch = 4;
-      return options;
-    }
-    void run(int count) {
-      for (int i = 0; i < count; ++i) trainer.step();
-    }
-    std::unique_ptr<Policy> policy;
-    Trainer trainer;
-  };
-  Session whole(description), first(description), second(description);
-  const std::vector<float> fresh(whole.policy->parameters().begin(), whole.policy->parameters().end());
-  whole.run(12);
-  first.run(5);
-  const std::string saved = policy_to_bytes(first.trainer.save());
-  first.run(3);  // This is lost by the kill.
-  second.trainer.restore("saved", parse_policy("saved", saved));
-  second.run(7);
-  EXPECT_TRUE(std::ranges::equal(second.policy->parameters(), whole.policy->parameters()));
-  EXPECT_FALSE(std::ranges::equal(fresh, whole.policy->parameters()));
-  EXPECT_EQ(second.trainer.task(0).best(), whole.trainer.task(0).best());
 }
 
 // Six pairs of ops, a second each, whose tensor takes three to move, on three devices: two pairs to a device take four

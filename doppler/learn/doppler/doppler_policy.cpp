@@ -19,13 +19,20 @@ namespace {
 
 // A batch keeps about 4 kB per op and device.
 constexpr std::uint64_t kMostCells = 500'000;
-bool is_trainable(const Problem& problem) {
-  return std::uint64_t{problem.op_count()} * problem.device_count() <= kMostCells;
+// A joint policy keeps as much for each of its candidates.
+constexpr std::size_t kMostCandidates = 1024;
+std::uint64_t most_cells(const Network<float>& network) {
+  return kMostCells / std::max<std::size_t>(network.candidates(), 1);
+}
+bool is_trainable(const Network<float>& network, const Problem& problem) {
+  return std::uint64_t{problem.op_count()} * problem.device_count() <= most_cells(network);
 }
 
 constexpr std::string_view kParts[] = {"sel", "plc"};
 // What can be left out: affinities that PLC is shown, for networks that see them, and learning by either policy.
 constexpr std::string_view kOptional[] = {"coparents", "siblings", "sel", "plc"};
+constexpr std::string_view kJointParts[] = {"joint"};
+constexpr std::string_view kJointOptional[] = {"coparents", "siblings"};
 
 // The device features that belong to an affinity.
 bool belongs(std::string_view feature, std::string_view affinity) { return feature.starts_with(affinity); }
@@ -48,10 +55,14 @@ std::vector<std::string> doppler_features() {
 std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng rng) {
   GnnShape shape;
   char messages[16] = "";
-  if (std::sscanf(architecture.c_str(), "gnn width %zu layers %zu messages %15s", &shape.width, &shape.layers,
-                  messages) != 3)
+  const char* const text = architecture.c_str();
+  if (std::sscanf(text, "gnn width %zu layers %zu messages %15s", &shape.width, &shape.layers, messages) == 3) {
+    shape.per_step = std::string_view(messages) == "step";
+  } else if (std::sscanf(text, "joint width %zu layers %zu ready %zu", &shape.width, &shape.layers,
+                         &shape.candidates) != 3 ||
+             shape.candidates == 0 || shape.candidates > kMostCandidates) {
     return nullptr;
-  shape.per_step = std::string_view(messages) == "step";
+  }
   if (shape.width == 0 || shape.width > 512 || shape.width % kBlock != 0 || shape.layers > 16) return nullptr;
   return std::make_unique<DopplerPolicy>(std::make_unique<Gnn<float>>(shape, rng));
 }
@@ -74,11 +85,11 @@ DopplerPolicy::DopplerPolicy(std::unique_ptr<Network<float>> network) : network_
 }
 
 void DopplerPolicy::check_trainable(const std::string& where, const Problem& problem) const {
-  if (!is_trainable(problem))
+  if (!is_trainable(*network_, problem))
     throw InputError(
         fmt::format("{}: {} ops on {} devices; required at most {} pairs to train on; place it with a policy "
                     "trained on smaller graphs",
-                    where, problem.op_count(), problem.device_count(), kMostCells));
+                    where, problem.op_count(), problem.device_count(), most_cells(*network_)));
 }
 
 std::shared_ptr<const EncodedProblem> DopplerPolicy::encode(const Problem& problem) const {
@@ -89,7 +100,7 @@ void DopplerPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
   input_ = std::dynamic_pointer_cast<const PolicyInput>(std::move(problem));
   DOPPLER_CHECK(input_ != nullptr, "a problem that another policy has encoded");
   gathering_ = false;
-  network_->set_keeping(is_trainable(input_->problem()));  // Nothing else goes backward.
+  network_->set_keeping(is_trainable(*network_, input_->problem()));  // Nothing else goes backward.
   // A network that looks at every step is asked by its rollouts.
   if (!network_->per_step()) network_->embed(*input_, {}, embedding_);
 }
@@ -127,7 +138,8 @@ void DopplerPolicy::imitate(Episode& episode, TeacherRule teacher, Rng& rng) {
   RolloutTrace& trace = trace_of(episode);
   trace.rollout->imitate(embedding_, network_->head(), teacher, rng);
   trace.write(episode);
-  episode.agreement.assign({trace.rollout->sel_agreement(), trace.rollout->plc_agreement()});
+  episode.agreement.assign(1, trace.rollout->sel_agreement());
+  if (network_->candidates() == 0) episode.agreement.push_back(trace.rollout->plc_agreement());
 }
 
 void DopplerPolicy::backward(Episode& episode, const EpisodeLoss& loss) {
@@ -151,9 +163,13 @@ void DopplerPolicy::finish() {
   blind(network_->gradients());
 }
 
-std::span<const std::string_view> DopplerPolicy::parts() const { return kParts; }
+std::span<const std::string_view> DopplerPolicy::parts() const {
+  if (network_->candidates() > 0) return kJointParts;
+  return kParts;
+}
 
 std::span<const std::string_view> DopplerPolicy::optional_parts() const {
+  if (network_->candidates() > 0) return kJointOptional;
   if (network_->device_features() == DeviceFeatureSet::improved) return kOptional;
   return kParts;
 }

@@ -53,7 +53,8 @@ class DopplerPolicy final : public Policy {
 
 // The names of the features of every architecture of DOPPLER: they share one list, so that one kind of file holds any.
 std::vector<std::string> doppler_features();
-// The policy with the network of gnn.h; null unless the text is "gnn width W layers L messages episode|step".
+// The policy with the network of gnn.h; null unless the text is "gnn width W layers L messages episode|step", or
+// "joint width W layers L ready K", where one policy takes op and device together (joint_rollout.h).
 std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng rng);
 
 // The policy that comes with the software: models/doppler.policy, in the program itself.

@@ -106,6 +106,8 @@ Gnn<Real>::Gnn(const GnnShape& shape, Rng rng)
 
 template <typename Real>
 std::string Gnn<Real>::architecture() const {
+  if (shape_.candidates > 0)
+    return fmt::format("joint width {} layers {} ready {}", shape_.width, shape_.layers, shape_.candidates);
   return fmt::format("gnn width {} layers {} messages {}", shape_.width, shape_.layers,
                      shape_.per_step ? "step" : "episode");
 }

@@ -13,7 +13,8 @@ namespace doppler {
 struct GnnShape {
   std::size_t width = kBlock;  // A multiple of kBlock.
   std::size_t layers = 2;
-  bool per_step = false;  // It looks at the progress of the episode too.
+  bool per_step = false;       // It looks at the progress of the episode too.
+  std::size_t candidates = 0;  // Network::candidates().
 };
 
 template <typename Real>
@@ -25,6 +26,7 @@ class Gnn final : public Network<Real> {
   DeviceFeatureSet device_features() const override { return DeviceFeatureSet::improved; }
   HeadShape head_shape() const override { return {.width = shape_.width}; }
   bool per_step() const override { return shape_.per_step; }
+  std::size_t candidates() const override { return shape_.candidates; }
   void embed(const PolicyInput& input, std::span<const Real> progress, Embedding<Real>& embedding) override;
   void backward(const Embedding<Real>& gradient) override;
 

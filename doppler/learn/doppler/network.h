@@ -52,6 +52,8 @@ class Network {
   virtual HeadShape head_shape() const = 0;
   // True if it looks at the progress of the episode, so that every step needs an embedding of its own.
   virtual bool per_step() const { return false; }
+  // How many ready ops one joint policy looks at (joint_rollout.h); 0 if SEL and PLC decide one after the other.
+  virtual std::size_t candidates() const { return 0; }
 
   // Says what looks at the clock in embed() and backward(), which then throw OutOfTime; nothing does at first.
   void set_watch(Watch* watch) { watch_ = watch; }

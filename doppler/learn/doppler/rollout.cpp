@@ -144,20 +144,10 @@ void Rollout<Real>::spend(OpId op) {
   watch_->step(devices_ * (16 + edges / 4 + (input.uniform_links() ? 0 : devices_ / 4)));
 }
 
-// Leaves the probabilities of the devices in this step's row.
 template <typename Real>
-void Rollout<Real>::look(OpId op, const Embedding<Real>& embedding, const Real* head) {
+double Rollout<Real>::find_logits(OpId op, std::size_t row, const Embedding<Real>& embedding, const Real* head) {
   using Block = dense::Block<Real>;
-  const std::size_t width = shape_.width, row = keeps_ ? step_ * devices_ : 0;
-  spend(op);
-  state_.observe(op);
-  std::fill_n(probability_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
-  std::fill_n(log_probabilities_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
-  if (state_.choices() == 1) {
-    for (std::size_t device = 0; device < devices_; ++device)
-      if (state_.may_go(static_cast<DeviceId>(device))) probability_[row + device] = 1;
-    return;
-  }
+  const std::size_t width = shape_.width;
   std::fill(input_sum_.begin(), input_sum_.end(), Real{0});
   std::fill(input_count_.begin(), input_count_.end(), 0U);
   for (const PolicyInput::Edge& edge : state_.input().producers(op)) {
@@ -194,6 +184,23 @@ void Rollout<Real>::look(OpId op, const Embedding<Real>& embedding, const Real* 
     logit_[device] = static_cast<double>(logit);
     largest = std::max(largest, logit_[device]);
   }
+  return largest;
+}
+
+// Leaves the probabilities of the devices in this step's row.
+template <typename Real>
+void Rollout<Real>::look(OpId op, const Embedding<Real>& embedding, const Real* head) {
+  const std::size_t row = keeps_ ? step_ * devices_ : 0;
+  spend(op);
+  state_.observe(op);
+  std::fill_n(probability_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
+  std::fill_n(log_probabilities_.begin() + static_cast<std::ptrdiff_t>(row), devices_, Real{0});
+  if (state_.choices() == 1) {
+    for (std::size_t device = 0; device < devices_; ++device)
+      if (state_.may_go(static_cast<DeviceId>(device))) probability_[row + device] = 1;
+    return;
+  }
+  const double largest = find_logits(op, row, embedding, head);
   double total = 0;
   for (std::size_t device = 0; device < devices_; ++device)
     if (state_.may_go(static_cast<DeviceId>(device))) total += std::exp(logit_[device] - largest);
@@ -230,15 +237,19 @@ void Rollout<Real>::set_target(DeviceId device) {
   log_probability_ += static_cast<double>(log_probabilities_[step_ * devices_ + device]);
 }
 
+// Books what the device head thought at this step.
+template <typename Real>
+void Rollout<Real>::book_devices() {
+  if (!keeps_) return;
+  const std::size_t row = step_ * devices_;
+  decided_[step_] = state_.choices() > 1;
+  for (std::size_t i = row; i < row + devices_; ++i)
+    plc_entropy_ -= static_cast<double>(probability_[i] * log_probabilities_[i]);
+}
+
 template <typename Real>
 void Rollout<Real>::commit(OpId op, DeviceId device, const Embedding<Real>& embedding) {
   const std::size_t width = shape_.width;
-  if (keeps_) {
-    const std::size_t row = step_ * devices_;
-    decided_[step_] = state_.choices() > 1;
-    for (std::size_t i = row; i < row + devices_; ++i)
-      plc_entropy_ -= static_cast<double>(probability_[i] * log_probabilities_[i]);
-  }
   dense::add_scaled(placed_scale_, embedding.placed.data() + op * width, device_sum_.data() + device * width, width);
   order_.push_back(op);
   ++step_;
@@ -261,6 +272,7 @@ void Rollout<Real>::act(const Embedding<Real>& embedding, const Real* head, Deci
     look(op, embedding, head);
     const DeviceId device = decide(deciding, rng);
     set_target(device);
+    book_devices();
     commit(op, device, embedding);
   }
 }
@@ -284,6 +296,7 @@ void Rollout<Real>::follow(const Embedding<Real>& embedding, const Real* head, s
       probability_[step_ * devices_ + device] = 1;
     }
     set_target(device);
+    book_devices();
     commit(op, device, embedding);
   }
 }
@@ -302,6 +315,7 @@ void Rollout<Real>::imitate(const Embedding<Real>& embedding, const Real* head, 
     leave(op);
     look(op, embedding, head);
     label_devices(teacher);
+    book_devices();
     commit(op, decide(Deciding::sampled, rng), embedding);
   }
   sel_agreement_ /= static_cast<double>(ops_);
@@ -373,7 +387,7 @@ void Rollout<Real>::backward(const Real* head, const LossWeights& weights, Embed
       std::fill_n(activation_.data() + step * devices_ * width, devices_ * width, Real{0});
     }
   }
-  backward_device_terms(head, head_gradient);
+  backward_device_terms(ops_ * devices_, head, head_gradient);
   backward_scores(weights, gradient);
 }
 
@@ -381,48 +395,58 @@ void Rollout<Real>::backward(const Real* head, const LossWeights& weights, Embed
 template <typename Real>
 void Rollout<Real>::backward_devices(std::size_t step, const Real* head, const LossWeights& weights,
                                      Embedding<Real>& gradient, Real* head_gradient) {
-  using Block = dense::Block<Real>;
-  const std::size_t width = shape_.width;
   const OpId op = order_[step];
-  const auto producers = state_.input().producers(op);
-  const Real* output = head + shape_.output_offset();
   double entropy = 0;
   for (std::size_t row = step * devices_; row < (step + 1) * devices_; ++row)
     entropy -= static_cast<double>(probability_[row] * log_probabilities_[row]);
-  std::fill(input_count_.begin(), input_count_.end(), 0U);
-  for (const PolicyInput::Edge& edge : producers) ++input_count_[state_.device_of_op()[edge.op]];
+  count_inputs(op);
   for (std::size_t device = 0; device < devices_; ++device) {
     const std::size_t row = step * devices_ + device;
     const double p = static_cast<double>(probability_[row]);
     const double logit = weights.plc * (p - static_cast<double>(target_[row])) +
                          weights.entropy * p * (static_cast<double>(log_probabilities_[row]) + entropy);
-    Real* activation = activation_.data() + row * width;
-    if (std::abs(logit) < kSmallestGradient) {  // The same holds where the op could not go.
-      std::fill_n(activation, width, Real{0});
-      continue;
-    }
-    const Real scale = static_cast<Real>(logit);
-    dense::add_scaled(scale, activation, head_gradient + shape_.output_offset(), width);
-    for (std::size_t k = 0; k < width; k += kBlock) {
-      Block own(output + k);
-      own.scale(scale);
-      own.leak_where(Block(activation + k), static_cast<Real>(kLeak));
-      own.store(activation + k);
-    }
-    dense::add(activation, gradient.current.data() + op * width, width);
-    dense::add(activation, later_.data() + device * width, width);
-    if (input_count_[device] == 0) continue;
-    for (const PolicyInput::Edge& edge : producers)
-      if (state_.device_of_op()[edge.op] == device)
-        dense::add_scaled(Real{1} / static_cast<Real>(input_count_[device]), activation,
-                          gradient.producer.data() + edge.op * width, width);
+    backward_device(row, op, static_cast<DeviceId>(device), logit, head, gradient, head_gradient);
   }
+}
+
+template <typename Real>
+void Rollout<Real>::count_inputs(OpId op) {
+  std::fill(input_count_.begin(), input_count_.end(), 0U);
+  for (const PolicyInput::Edge& edge : state_.input().producers(op)) ++input_count_[state_.device_of_op()[edge.op]];
+}
+
+template <typename Real>
+void Rollout<Real>::backward_device(std::size_t row, OpId op, DeviceId device, double logit, const Real* head,
+                                    Embedding<Real>& gradient, Real* head_gradient) {
+  using Block = dense::Block<Real>;
+  const std::size_t width = shape_.width;
+  const Real* output = head + shape_.output_offset();
+  Real* activation = activation_.data() + row * width;
+  if (std::abs(logit) < kSmallestGradient) {  // The same holds where the op could not go.
+    std::fill_n(activation, width, Real{0});
+    return;
+  }
+  const Real scale = static_cast<Real>(logit);
+  dense::add_scaled(scale, activation, head_gradient + shape_.output_offset(), width);
+  for (std::size_t k = 0; k < width; k += kBlock) {
+    Block own(output + k);
+    own.scale(scale);
+    own.leak_where(Block(activation + k), static_cast<Real>(kLeak));
+    own.store(activation + k);
+  }
+  dense::add(activation, gradient.current.data() + op * width, width);
+  dense::add(activation, later_.data() + device * width, width);
+  if (input_count_[device] == 0) return;
+  for (const PolicyInput::Edge& edge : state_.input().producers(op))
+    if (state_.device_of_op()[edge.op] == device)
+      dense::add_scaled(Real{1} / static_cast<Real>(input_count_[device]), activation,
+                        gradient.producer.data() + edge.op * width, width);
 }
 
 // The backward pass of D, for all steps together; activation_ holds the gradients of its result.
 template <typename Real>
-void Rollout<Real>::backward_device_terms(const Real* head, Real* head_gradient) {
-  const std::size_t width = shape_.width, rows = ops_ * devices_, hidden = shape_.hidden;
+void Rollout<Real>::backward_device_terms(std::size_t rows, const Real* head, Real* head_gradient) {
+  const std::size_t width = shape_.width, hidden = shape_.hidden;
   if (hidden == 0) {
     dense::outer_add(features_.data(), activation_.data(), head_gradient, rows, shape_.features, width);
     return;

@@ -73,20 +73,29 @@ class Rollout {
   virtual void before_step() {}
   void spend(OpId op);
   void begin(const Embedding<Real>& embedding);
-  void join(OpId op);
+  virtual void join(OpId op);
   void enter_race(OpId op);
   void leave(OpId op);
   OpId next_in_race();
   void look(OpId op, const Embedding<Real>& embedding, const Real* head);
+  // Leaves the logits of the observed op's devices in logit_, and what led to them in the rows from `row` on. Returns
+  // the largest.
+  double find_logits(OpId op, std::size_t row, const Embedding<Real>& embedding, const Real* head);
   void device_term(const float* features, const Real* head, Real* sum, Real* hidden) const;
   DeviceId decide(Deciding deciding, Rng& rng) const;
   void commit(OpId op, DeviceId device, const Embedding<Real>& embedding);
+  void book_devices();
   void set_target(DeviceId device);
   void label_ops(TeacherRule teacher);
   void label_devices(TeacherRule teacher);
   void backward_devices(std::size_t step, const Real* head, const LossWeights& weights, Embedding<Real>& gradient,
                         Real* head_gradient);
-  void backward_device_terms(const Real* head, Real* head_gradient);
+  // The same for one row of it: `logit` is the gradient of its logit. input_count_ must be that of the op.
+  void backward_device(std::size_t row, OpId op, DeviceId device, double logit, const Real* head,
+                       Embedding<Real>& gradient, Real* head_gradient);
+  // Counts the inputs of the op on every device, all of which are placed.
+  void count_inputs(OpId op);
+  void backward_device_terms(std::size_t rows, const Real* head, Real* head_gradient);
   void backward_scores(const LossWeights& weights, Embedding<Real>& gradient) const;
 
   Watch* watch_ = nullptr;

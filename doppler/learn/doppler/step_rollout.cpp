@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "doppler/base/error.h"
+#include "doppler/learn/doppler/joint_rollout.h"
 #include "doppler/learn/nn/dense.h"
 
 namespace doppler {
@@ -99,7 +100,7 @@ void StepRollout<Real>::backward(const Real* head, const LossWeights& weights, E
     }
     network_.backward(now_gradient_);
   }
-  this->backward_device_terms(head, head_gradient);
+  this->backward_device_terms(this->ops_ * this->devices_, head, head_gradient);
 }
 
 // The gradient of −log p(target) and of the entropy of one step's softmax.
@@ -130,6 +131,9 @@ void StepRollout<Real>::backward_scores(std::size_t step, const LossWeights& wei
 template <typename Real>
 std::unique_ptr<Rollout<Real>> make_rollout(Network<Real>& network, bool keeps_activations) {
   if (network.per_step()) return std::make_unique<StepRollout<Real>>(network, keeps_activations);
+  if (network.candidates() > 0)
+    return std::make_unique<JointRollout<Real>>(network.device_features(), network.head_shape(), network.candidates(),
+                                                keeps_activations);
   return std::make_unique<Rollout<Real>>(network.device_features(), network.head_shape(), keeps_activations);
 }
 

@@ -30,6 +30,7 @@ class GdpPolicy final : public Policy {
   void replay(Episode& episode) override;
   void backward(Episode& episode, const EpisodeLoss& loss) override;
   void finish() override;
+  bool numbers_devices() const override { return true; }
   std::size_t batch() const override { return 64; }
   std::size_t epochs() const override { return 4; }
   std::span<const std::string_view> parts() const override;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doppler/place/partition/metis.h"
+
 namespace doppler {
 namespace {
 
@@ -21,16 +23,37 @@ void write_output_shape(const Graph& graph, OpId op, float* to) {
 
 }  // namespace
 
-HsdagInput::HsdagInput(const Problem& problem, Colocation rule) : base_(problem) {
+std::uint32_t fewest_clusters(std::uint32_t groups, DeviceId devices) {
+  constexpr std::uint32_t kGroupsPerCluster = 3;  // A prototype's measurements: stopping at a third did best.
+  return std::max<std::uint32_t>(devices, groups / kGroupsPerCluster);
+}
+
+HsdagInput::HsdagInput(const Problem& problem, const Options& options) : base_(problem) {
   units_.graph = base_.graph();
   units_.speeds = relative_speeds(base_.seconds(), device_count());
   write_features();
-  const Grouping grouping = colocated(units_.graph, rule);
+  const Grouping grouping = colocated(units_.graph, options.rule);
   group_of_unit_ = grouping.group_of_node;
   groups_.graph = contracted(units_.graph, group_of_unit_, grouping.group_count);
   groups_.features = group_means(units_.features, kHsdagColumns, group_of_unit_, grouping.group_count);
   groups_.speeds = relative_speeds(group_seconds(base_.seconds(), device_count(), group_of_unit_, grouping.group_count),
                                    device_count());
+  if (options.metis) find_metis_clusters();
+  if (options.state) ops_.emplace(problem);
+}
+
+// Clusters are numbered by their first group.
+void HsdagInput::find_metis_clusters() {
+  constexpr std::uint64_t kSeed = 1;  // The clusters of a problem are always the same.
+  const std::uint32_t groups = groups_.graph.node_count, wanted = fewest_clusters(groups, device_count());
+  std::vector<std::uint32_t> group_of_op;
+  for (const std::uint32_t unit : base_.unit_of_op()) group_of_op.push_back(group_of_unit_[unit]);
+  clusters_.group_of_node = metis_clusters(problem(), group_of_op, groups, wanted, kSeed);
+  std::vector<std::uint32_t> number(wanted, wanted);
+  for (std::uint32_t& cluster : clusters_.group_of_node) {
+    if (number[cluster] == wanted) number[cluster] = clusters_.group_count++;
+    cluster = number[cluster];
+  }
 }
 
 void HsdagInput::write_features() {

@@ -8,9 +8,7 @@
 namespace doppler {
 namespace {
 
-// A prototype's measurements: stopping at a third of the groups did best; parents attract by e⁵ at first.
-constexpr std::uint32_t kGroupsPerCluster = 3;
-constexpr double kFirstAttraction = 5;
+constexpr double kFirstAttraction = 5;  // Parents attract by e⁵ at first.
 
 // −ln(−ln u): with it on the logit of each edge, the largest is a draw by their softmax.
 float gumbel(std::uint64_t seed, std::uint64_t index) {
@@ -40,18 +38,13 @@ HsdagNetwork<Real>::HsdagNetwork(const HsdagShape& shape, Rng rng) : shape_(shap
     placer_[0] = layer(c, c), placer_[1] = layer(c, c);
     below_[0] = layer(c, c), below_[1] = layer(c, c);
     attraction_ = parameters_.constants(1, 1, kFirstAttraction);
+    wish_ = layer(c, kDeviceFeatureCount);
   } else {
     output_[0] = layer(c, c), output_[1] = layer(c, kHsdagColumns);
     placer_[0] = layer(kHsdagColumns, 4 * c), placer_[1] = layer(4 * c, c);
   }
   devices_ = parameters_.weights(kMostDevices, c);
   speed_ = parameters_.constants(1, 1, 0);
-}
-
-template <typename Real>
-std::uint32_t HsdagNetwork<Real>::fewest_clusters(std::uint32_t nodes, DeviceId devices) const {
-  if (shape_.variant == HsdagVariant::published) return 0;
-  return std::max<std::uint32_t>(devices, nodes / kGroupsPerCluster);
 }
 
 // D^-1/2 (A + I) D^-1/2.
@@ -154,6 +147,9 @@ auto HsdagNetwork<Real>::parse(Tape<Real>& tape, const HsdagInput& input, const 
     if (!parsing) {
       grouping = {{input.group_of_unit().begin(), input.group_of_unit().end()}, input.groups().graph.node_count};
       h = pooled(tape, kept, grouping, g, edges, nullptr);
+    } else if (shape_.metis) {
+      grouping = input.clusters();
+      h = pooled(tape, kept, grouping, g, edges, nullptr);
     } else {
       const Matrix inner = convolve(tape, twice_[0], adjacency, h);
       const Matrix scored =
@@ -161,11 +157,13 @@ auto HsdagNetwork<Real>::parse(Tape<Real>& tape, const HsdagInput& input, const 
       std::vector<float> drawn(edges.size());
       for (std::size_t e = 0; e < edges.size(); ++e)
         drawn[e] = static_cast<float>(tape.value(scored)[e]) + (noise == 0 ? 0 : gumbel(noise, e));
-      grouping = parsed(graph.node_count, edges, drawn, fewest_clusters(graph.node_count, devices));
+      const bool published = shape_.variant == HsdagVariant::published;
+      grouping = parsed(graph.node_count, edges, drawn, published ? 0 : fewest_clusters(graph.node_count, devices));
       h = pooled(tape, kept, grouping, g, edges, &scored);
     }
     Level level{.node_count = graph.node_count, .parent = grouping.group_of_node, .decides = fine};
     if (fine) level.logits = logits(tape, kept, below_[0], below_[1], g, relative_speeds(seconds, devices), devices);
+    if (fine && !parsing) level.wishes = (*wish_)(tape, g);
     kept.parse.levels.push_back(std::move(level));
     join_seconds(grouping.group_of_node, grouping.group_count);
     // The repaired variants parse once; the published one goes on until nothing changes.

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "doppler/learn/doppler/episode_state.h"
 #include "doppler/learn/hsdag/hsdag_input.h"
 #include "doppler/learn/nn/layers.h"
 
@@ -21,6 +23,8 @@ struct HsdagShape {
   HsdagVariant variant = HsdagVariant::flat;
   std::size_t width = 32;
   std::size_t steps = 16;  // Placements that one walk through the features makes; 1: features stay as they are.
+  bool metis = false;      // Clusters of groups are METIS's, and nothing of them is learned.
+  Colocation groups = Colocation::chain;  // Which units join first.
 };
 
 // The Graph Parsing Network with its placer. On each level, with h the embeddings of its nodes and Â the normalised
@@ -31,6 +35,10 @@ struct HsdagShape {
 // edges inside it, which is how the scores get a gradient; pre and post are LN(x + W x + b). The logit of a device is
 // the dot product of a query, an MLP of the node's embedding, and the device's own vector, plus a learned multiple of
 // how much faster than the mean it is.
+//
+// In the fine variant the logits of a unit u have one more term, wish_u · x_{u,d}, with x the device features of DOPPLER
+// (episode_state.h) in the episode as it is when u has its turn, and wish_u = W g₂ᵤ + b. It treats all devices alike,
+// whatever their numbers.
 template <typename Real>
 class HsdagNetwork {
  public:
@@ -49,6 +57,8 @@ class HsdagNetwork {
   typename Parameters<Real>::Slot input_weights() const { return input_[0]->weights(); }
   // How strongly a node is drawn to the device of its parent.
   typename Parameters<Real>::Slot attraction() const { return attraction_; }
+  // The weights and the bias that wishes come from.
+  std::array<typename Parameters<Real>::Slot, 2> wish_weights() const { return {wish_->weights(), wish_->bias()}; }
 
   // One level of a parse, fine to coarse. Its nodes decide where `logits` says so: by row a node, by column a device.
   struct Level {
@@ -56,6 +66,7 @@ class HsdagNetwork {
     std::vector<std::uint32_t> parent = {};  // In the next level; empty in the last.
     bool decides = false;
     Matrix logits = {};
+    Matrix wishes = {};  // Fine variant, first level: by row a unit, by column a device feature.
   };
   struct Parse {
     std::vector<Level> levels;
@@ -72,9 +83,6 @@ class HsdagNetwork {
   }
   // Forgets all parses; the tape must be cleared too.
   void clear() { kept_.clear(); }
-
-  // Merging stops at this many clusters.
-  std::uint32_t fewest_clusters(std::uint32_t nodes, DeviceId devices) const;
 
  private:
   // ReLU(Â X W + b).
@@ -112,7 +120,7 @@ class HsdagNetwork {
   Layer pre_, post_;
   Norm pre_norm_, post_norm_;
   Layer output_[2];
-  Layer placer_[2], below_[2];
+  Layer placer_[2], below_[2], wish_;
   typename Parameters<Real>::Slot devices_, speed_, attraction_;
   std::deque<Kept> kept_;
 };

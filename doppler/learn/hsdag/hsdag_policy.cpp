@@ -15,7 +15,26 @@ namespace {
 // A pass keeps about sixty numbers per node, step and unit of width.
 constexpr std::uint64_t kMostHsdagCells = std::uint64_t{1} << 21;
 
+// hsdag+ keeps the device features of every op and device for each of its 64 episodes: 80 bytes.
+constexpr std::uint64_t kMostHsdagPairs = std::uint64_t{1} << 17;
+
+// What may follow the sizes in a description.
+constexpr char kMetisOption[] = " clusters metis", kGroupsOption[] = " groups published",
+               kBothOptions[] = " clusters metis groups published";
+
 constexpr std::string_view kHsdagParts[] = {"plc"};
+
+// What can be left out.
+std::vector<FeatureGroup> features_of(HsdagVariant variant) {
+  std::vector<FeatureGroup> features(kHsdagFeatures.begin(), kHsdagFeatures.end());
+  if (variant == HsdagVariant::fine) features.push_back({kHsdagState, 0});
+  return features;
+}
+std::vector<std::string> names_of(HsdagVariant variant) {
+  const Blindness features(features_of(variant));
+  return {features.names().begin(), features.names().end()};
+}
+
 // A hash of the parameters, never 0: noise that follows from it is the same in a training that was resumed.
 std::uint64_t hash_of(std::span<const float> numbers) {
   std::uint64_t value = 0x9e3779b97f4a7c15;
@@ -31,41 +50,47 @@ struct HsdagPolicy::ChoiceTrace final : Episode::Trace {
     std::size_t index = 0;
     std::vector<DeviceId> device;
     std::vector<float> probability;  // By node, then device.
+    std::vector<float> features;     // By node, device and feature, where wishes count.
   };
   std::shared_ptr<const HsdagInput> input;
   const Parse* parse = nullptr;
   std::vector<Level> levels;
 };
 
-HsdagPolicy::HsdagPolicy(const HsdagShape& shape, Rng rng) : network_(shape, rng), blindness_(kHsdagFeatures) {
+HsdagPolicy::HsdagPolicy(const HsdagShape& shape, Rng rng)
+    : network_(shape, rng), blindness_(features_of(shape.variant)) {
   tape_.set_watch(&watch());
 }
 
-std::string_view HsdagPolicy::name() const {
-  return network_.shape().variant == HsdagVariant::fine ? "hsdag+" : "hsdag";
-}
+std::string_view HsdagPolicy::name() const { return fine() ? "hsdag+" : "hsdag"; }
 
 std::string HsdagPolicy::architecture() const {
   const HsdagShape& shape = network_.shape();
-  if (shape.variant == HsdagVariant::fine) return fmt::format("hsdag+ width {}", shape.width);
-  return fmt::format("{} width {} steps {}", shape.variant == HsdagVariant::flat ? "hsdag" : "hsdag-published",
-                     shape.width, shape.steps);
+  const char* const options = shape.metis ? (shape.groups == Colocation::published ? kBothOptions : kMetisOption)
+                              : shape.groups == Colocation::published ? kGroupsOption
+                                                                      : "";
+  if (fine()) return fmt::format("hsdag+ width {}{}", shape.width, options);
+  return fmt::format("{} width {} steps {}{}", shape.variant == HsdagVariant::flat ? "hsdag" : "hsdag-published",
+                     shape.width, shape.steps, options);
 }
 
-std::vector<std::string> hsdag_features() {
-  const Blindness features(kHsdagFeatures);
-  return {features.names().begin(), features.names().end()};
-}
+std::vector<std::string> hsdag_features() { return names_of(HsdagVariant::flat); }
+std::vector<std::string> hsdag_plus_features() { return names_of(HsdagVariant::fine); }
 
 std::unique_ptr<Policy> make_hsdag_policy(const std::string& description, Rng rng) {
   HsdagShape shape{.steps = 1};
-  if (std::sscanf(description.c_str(), "hsdag+ width %zu", &shape.width) == 1) {
+  const char* const text = description.c_str();
+  int end = 0;
+  if (std::sscanf(text, "hsdag+ width %zu%n", &shape.width, &end) == 1) {
     shape.variant = HsdagVariant::fine;
-  } else if (std::sscanf(description.c_str(), "hsdag-published width %zu steps %zu", &shape.width, &shape.steps) == 2) {
+  } else if (std::sscanf(text, "hsdag-published width %zu steps %zu%n", &shape.width, &shape.steps, &end) == 2) {
     shape.variant = HsdagVariant::published;
-  } else if (std::sscanf(description.c_str(), "hsdag width %zu steps %zu", &shape.width, &shape.steps) != 2) {
+  } else if (std::sscanf(text, "hsdag width %zu steps %zu%n", &shape.width, &shape.steps, &end) != 2) {
     return nullptr;
   }
+  const std::string_view options = text + end;
+  shape.metis = options == kMetisOption || options == kBothOptions;
+  if (options == kGroupsOption || options == kBothOptions) shape.groups = Colocation::published;
   const bool fits = shape.width > 0 && shape.width <= 256 && shape.width % kBlock == 0;
   if (!fits || shape.steps == 0 || shape.steps > 64) return nullptr;
   return std::make_unique<HsdagPolicy>(shape, rng);
@@ -77,6 +102,9 @@ void HsdagPolicy::check_trainable(const std::string& where, const Problem& probl
     throw InputError(fmt::format("{}: {} ops; required at most {} for {}, which keeps every op in memory", where,
                                  problem.op_count(), kMostHsdagCells / network_.shape().width / network_.shape().steps,
                                  architecture()));
+  if (fine() && std::uint64_t{problem.op_count()} * problem.device_count() > kMostHsdagPairs)
+    throw InputError(fmt::format("{}: {} ops on {} devices; required at most {} pairs for {}", where,
+                                 problem.op_count(), problem.device_count(), kMostHsdagPairs, name()));
   if (problem.device_count() > HsdagNetwork<float>::kMostDevices)
     throw InputError(fmt::format("{}: {} devices; required at most {} for {}", where, problem.device_count(),
                                  HsdagNetwork<float>::kMostDevices, name()));
@@ -84,13 +112,17 @@ void HsdagPolicy::check_trainable(const std::string& where, const Problem& probl
 
 std::shared_ptr<const EncodedProblem> HsdagPolicy::encode(const Problem& problem) const {
   check_trainable(problem.graph().title(), problem);
+  const HsdagShape& shape = network_.shape();
+  const bool published = shape.variant == HsdagVariant::published;
   return std::make_shared<HsdagInput>(
-      problem, network_.shape().variant == HsdagVariant::published ? Colocation::published : Colocation::chain);
+      problem, HsdagInput::Options{
+                   .rule = published ? Colocation::published : shape.groups, .metis = shape.metis, .state = fine()});
 }
 
 void HsdagPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
   input_ = std::dynamic_pointer_cast<const HsdagInput>(std::move(problem));
   DOPPLER_CHECK(input_ != nullptr, "a problem that another policy has encoded");
+  if (fine()) state_.bind(input_->ops());
   tape_.clear();
   network_.clear();
   walk_.clear();
@@ -126,7 +158,7 @@ std::vector<std::vector<char>> HsdagPolicy::masks_of(const Parse& parse) const {
   std::vector<std::vector<char>> masks(parse.levels.size());
   for (std::size_t i = 0; i < masks.size(); ++i) masks[i].resize(std::size_t{parse.levels[i].node_count} * devices);
   for (std::uint32_t unit = 0; unit < input_->first_op().size(); ++unit) {
-    std::uint32_t node = network_.shape().variant == HsdagVariant::fine ? unit : input_->group_of_unit()[unit];
+    std::uint32_t node = fine() ? unit : input_->group_of_unit()[unit];
     for (std::size_t i = 0; i < masks.size(); ++i) {
       for (DeviceId device = 0; device < devices; ++device)
         masks[i][std::size_t{node} * devices + device] |= input_->allowed(unit)[device];
@@ -154,7 +186,7 @@ void HsdagPolicy::decide(Episode& episode, const Step& step, Decide decide) {
   episode.log_probability = episode.entropy = 0;
   trace.levels.clear();
   std::vector<DeviceId> above, here;
-  std::vector<float> logits(devices);
+  logits_.resize(devices);
   std::size_t decisions = 0;
   for (std::size_t i = parse.levels.size(); i-- > 0;) {
     const auto& level = parse.levels[i];
@@ -166,14 +198,18 @@ void HsdagPolicy::decide(Episode& episode, const Step& step, Decide decide) {
     }
     auto& made = trace.levels.emplace_back();
     made.index = i;
+    if (fine() && i == 0) {
+      decisions += decide_units(episode, above, decide);
+      break;
+    }
     made.probability.resize(std::size_t{level.node_count} * devices);
     const auto values = tape_.value(level.logits);
     const float attraction = level.parent.empty() ? 0 : network_.parameters().values(network_.attraction())[0];
     for (std::uint32_t node = 0; node < level.node_count; ++node) {
       const std::size_t row = std::size_t{node} * devices;
-      std::copy_n(values.data() + row, devices, logits.data());
-      if (!level.parent.empty()) logits[above[level.parent[node]]] += attraction;
-      const DeviceChoice choice = decide(i, node, logits, std::span(step.masks[i]).subspan(row, devices),
+      std::copy_n(values.data() + row, devices, logits_.data());
+      if (!level.parent.empty()) logits_[above[level.parent[node]]] += attraction;
+      const DeviceChoice choice = decide(i, node, logits_, std::span(step.masks[i]).subspan(row, devices),
                                          std::span(made.probability).subspan(row, devices));
       here[node] = choice.device;
       episode.log_probability += choice.log_probability;
@@ -184,12 +220,59 @@ void HsdagPolicy::decide(Episode& episode, const Step& step, Decide decide) {
     std::swap(above, here);
   }
   episode.entropy /= static_cast<double>(std::max<std::size_t>(decisions, 1));
-  if (network_.shape().variant != HsdagVariant::fine) {  // `above` is by group now
-    here.resize(input_->first_op().size());
-    for (std::uint32_t unit = 0; unit < here.size(); ++unit) here[unit] = above[input_->group_of_unit()[unit]];
-    std::swap(above, here);
+  if (fine()) return;
+  here.resize(input_->first_op().size());  // `above` is by group now.
+  for (std::uint32_t unit = 0; unit < here.size(); ++unit) here[unit] = above[input_->group_of_unit()[unit]];
+  settle(input_->base(), here, episode);
+}
+
+// Decides on the units op by op, with what the state of the episode says of every device, and puts the ops there. Returns
+// the number of decisions.
+template <typename Decide>
+std::size_t HsdagPolicy::decide_units(Episode& episode, std::span<const DeviceId> above, Decide decide) {
+  auto& trace = static_cast<ChoiceTrace&>(*episode.trace);
+  auto& made = trace.levels.back();
+  const auto& level = trace.parse->levels.front();
+  const std::size_t devices = input_->device_count(), row_size = devices * kDeviceFeatureCount;
+  const auto values = tape_.value(level.logits), wishes = tape_.value(level.wishes);
+  const float attraction = network_.parameters().values(network_.attraction())[0];
+  made.device.resize(level.node_count);
+  made.probability.resize(level.node_count * devices);
+  if (episode.differentiable) made.features.resize(level.node_count * row_size);
+  mask_.resize(devices);
+  state_.reset();
+  std::uint32_t next = 0;  // Units have their turns in the order of their first ops.
+  for (const OpId op : input_->problem().graph().topological_order()) {
+    state_.observe(op);
+    const std::uint32_t unit = input_->base().unit_of_op()[op];
+    if (unit == next) {
+      ++next;
+      const float* const wish = wishes.data() + unit * kDeviceFeatureCount;
+      for (DeviceId device = 0; device < devices; ++device) {
+        mask_[device] = state_.may_go(device);
+        const float* const x = state_.features(device);
+        logits_[device] = std::inner_product(x, x + kDeviceFeatureCount, wish, values[unit * devices + device]);
+        if (episode.differentiable)
+          std::copy_n(x, kDeviceFeatureCount, made.features.data() + unit * row_size + device * kDeviceFeatureCount);
+      }
+      logits_[above[level.parent[unit]]] += attraction;
+      const DeviceChoice choice =
+          decide(0, unit, logits_, mask_, std::span(made.probability).subspan(unit * devices, devices));
+      made.device[unit] = choice.device;
+      episode.log_probability += choice.log_probability;
+      episode.entropy += choice.entropy;
+    }
+    // Of a unit whose device has become too full for the rest of it, the rest goes where it still can.
+    DeviceId device = made.device[unit];
+    if (!state_.may_go(device)) {
+      device = 0;
+      while (!state_.may_go(device)) ++device;
+    }
+    state_.place(op, device, [](OpId) {});
   }
-  settle(input_->base(), above, episode);
+  episode.device_of_op.assign(state_.device_of_op().begin(), state_.device_of_op().end());
+  episode.order.clear();
+  return level.node_count;
 }
 
 void HsdagPolicy::act(Episode& episode, Deciding deciding, Rng& rng) {
@@ -211,7 +294,7 @@ void HsdagPolicy::follow(Episode& episode, std::span<const OpId>, std::span<cons
   for (std::uint32_t unit = 0; unit < input_->first_op().size(); ++unit) {
     const DeviceId device = device_of_op[input_->first_op()[unit]];
     const float seconds = input_->seconds()[std::size_t{unit} * devices + device];
-    std::uint32_t node = network_.shape().variant == HsdagVariant::fine ? unit : input_->group_of_unit()[unit];
+    std::uint32_t node = fine() ? unit : input_->group_of_unit()[unit];
     for (std::size_t i = 0; i < share.size(); ++i) {
       share[i][std::size_t{node} * devices + device] += seconds + std::numeric_limits<float>::min();
       if (i + 1 < share.size()) node = parse.levels[i].parent[node];
@@ -247,19 +330,33 @@ void HsdagPolicy::backward(Episode& episode, const EpisodeLoss& loss) {
       if (!level.parent.empty())
         network_.parameters().gradients(network_.attraction())[0] +=
             row[trace->levels[i - 1].device[level.parent[node]]];
+      if (made.features.empty()) continue;
+      float* const wish = tape_.gradient(level.wishes).data() + node * kDeviceFeatureCount;
+      for (DeviceId device = 0; device < devices; ++device)
+        for (std::size_t f = 0; f < kDeviceFeatureCount; ++f)
+          wish[f] += row[device] * made.features[(begin + device) * kDeviceFeatureCount + f];
     }
   }
 }
 
 void HsdagPolicy::finish() {
   tape_.backward();
-  blindness_.apply(gradients(), network_.input_weights());
+  blind(gradients());
+}
+
+// `numbers` are parameters or their gradients.
+void HsdagPolicy::blind(std::span<float> numbers) const {
+  blindness_.apply(numbers, network_.input_weights());
+  const auto left_out = blindness_.left_out();
+  if (std::find(left_out.begin(), left_out.end(), kHsdagState) == left_out.end()) return;
+  for (const auto& slot : network_.wish_weights())
+    std::ranges::fill(numbers.subspan(slot.begin, slot.rows * slot.columns), 0.0F);
 }
 
 // The nodes of every level above the units, with what is in them.
 std::vector<std::vector<OpId>> HsdagPolicy::blocks() const {
   std::vector<std::vector<OpId>> result;
-  if (walk_.empty() || network_.shape().variant != HsdagVariant::fine) return result;
+  if (walk_.empty() || !fine()) return result;
   const Parse& parse = *walk_.front().parse;
   std::vector<std::uint32_t> node_of_unit(input_->first_op().size());
   std::iota(node_of_unit.begin(), node_of_unit.end(), 0);
@@ -279,7 +376,7 @@ std::span<const std::string_view> HsdagPolicy::optional_parts() const { return b
 
 void HsdagPolicy::leave_out(std::string_view part) {
   blindness_.add(part, *this);
-  blindness_.apply(parameters(), network_.input_weights());
+  blind(parameters());
 }
 
 }  // namespace doppler

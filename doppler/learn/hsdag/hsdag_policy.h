@@ -1,6 +1,7 @@
 #pragma once
 
 #include "doppler/learn/device_choice.h"
+#include "doppler/learn/doppler/episode_state.h"
 #include "doppler/learn/hsdag/hsdag_network.h"
 #include "doppler/learn/policy.h"
 
@@ -32,7 +33,11 @@ class HsdagPolicy final : public Policy {
   void imitate(Episode& episode, TeacherRule teacher, Rng& rng) override;
   void backward(Episode& episode, const EpisodeLoss& loss) override;
   void finish() override;
-  std::size_t batch() const override { return network_.shape().variant == HsdagVariant::fine ? 64 : 16; }
+  std::size_t batch() const override { return fine() ? 64 : 16; }
+  // Where devices are equal, hsdag+ learns worse with elites: each of them splits the graph another way, and what its
+  // clusters are told by one is wrong by the next (docs/learning.md).
+  double self_imitation(bool equal_devices) const override { return fine() && equal_devices ? 0 : 0.1; }
+  bool numbers_devices() const override { return true; }
   std::vector<std::vector<OpId>> blocks() const override;
   std::span<const std::string_view> parts() const override;
   std::span<const std::string_view> optional_parts() const override;
@@ -54,10 +59,17 @@ class HsdagPolicy final : public Policy {
   ChoiceTrace& trace_of(Episode& episode);
   template <typename Decide>
   void decide(Episode& episode, const Step& step, Decide decide);
+  template <typename Decide>
+  std::size_t decide_units(Episode& episode, std::span<const DeviceId> above, Decide decide);
+  void blind(std::span<float> numbers) const;
+  bool fine() const { return network_.shape().variant == HsdagVariant::fine; }
 
   HsdagNetwork<float> network_;
   Blindness blindness_;
   std::shared_ptr<const HsdagInput> input_;
+  EpisodeState state_{DeviceFeatureSet::improved};  // Of the fine variant.
+  std::vector<char> mask_;
+  std::vector<float> logits_;
   Tape<float> tape_;
   std::vector<Step> walk_;                   // The steps that were taken since begin().
   std::deque<std::vector<float>> features_;  // The features of each of them.
@@ -65,9 +77,11 @@ class HsdagPolicy final : public Policy {
   std::uint64_t noise_ = 0;
 };
 
-// The names of what it sees.
+// The names of what hsdag sees, and hsdag+.
 std::vector<std::string> hsdag_features();
-// "hsdag width W steps T", "hsdag+ width W" or "hsdag-published width W"; null if it is none of these.
+std::vector<std::string> hsdag_plus_features();
+// "hsdag width W steps T", "hsdag+ width W" or "hsdag-published width W steps T", where " clusters metis" and then
+// " groups published" may follow; null if it is none of these.
 std::unique_ptr<Policy> make_hsdag_policy(const std::string& description, Rng rng);
 
 }  // namespace doppler

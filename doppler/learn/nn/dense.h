@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <vector>
+
+#include "doppler/learn/nn/wide.h"
 
 namespace doppler {
 
@@ -89,6 +92,8 @@ void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::
   for (std::size_t row = 0; blocked < columns && row < rows; ++row)
     for (std::size_t i = 0; i < inner; ++i)
       for (std::size_t k = blocked; k < columns; ++k) y[row * columns + k] += x[row * inner + i] * w[i * columns + k];
+  if constexpr (std::is_same_v<Real, float>)
+    if (has_wide_registers()) return wide_multiply_add(x, w, y, rows, inner, columns);
   for (std::size_t block = 0; block < blocked; block += kBlock)
     for (std::size_t row = 0; row < rows; ++row) {
       Block<Real> sum(y + row * columns + block);
@@ -107,6 +112,8 @@ void outer_add(const Input* x, const Real* g, Real* w, std::size_t rows, std::si
     for (std::size_t i = 0; i < inner; ++i)
       for (std::size_t k = blocked; k < columns; ++k)
         w[i * columns + k] += static_cast<Real>(x[row * inner + i]) * g[row * columns + k];
+  if constexpr (std::is_same_v<Real, float> && std::is_same_v<Input, float>)
+    if (has_wide_registers()) return wide_outer_add(x, g, w, rows, inner, columns);
   for (std::size_t begin = 0; begin < rows; begin += kBand)
     for (std::size_t block = 0; block < blocked; block += kBlock)
       for (std::size_t i = 0; i < inner; ++i) {

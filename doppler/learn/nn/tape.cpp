@@ -224,7 +224,11 @@ auto Tape<Real>::messages(Matrix a, std::span<const std::uint32_t> from, std::sp
     const Real* source = value(a).data() + (from.empty() ? e : from[e]) * columns;
     Real* target = y + (to.empty() ? e : to[e]) * columns;
     const Real factor = weight.empty() ? Real{1} : weight[e];
-    for (std::size_t i = 0; i < columns; ++i) target[i] += factor * source[i];
+    if (columns % kBlock == 0) {
+      dense::add_scaled(factor, source, target, columns);
+    } else {
+      for (std::size_t i = 0; i < columns; ++i) target[i] += factor * source[i];
+    }
   }
   return last();
 }
@@ -438,7 +442,9 @@ void Tape<Real>::back_rows(const Node& node) {
   const std::size_t columns = node.columns;
   const Real* out = node.gradient;
   const auto add = [](Real* to, const Real* from, std::size_t count, Real factor = 1) {
-    for (std::size_t i = 0; to != nullptr && i < count; ++i) to[i] += factor * from[i];
+    if (to == nullptr) return;
+    if (count % kBlock == 0) return dense::add_scaled(factor, from, to, count);
+    for (std::size_t i = 0; i < count; ++i) to[i] += factor * from[i];
   };
   const auto at = [](Real* base, std::size_t offset) { return base == nullptr ? nullptr : base + offset; };
   if (node.kind == Kind::sum) {

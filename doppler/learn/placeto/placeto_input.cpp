@@ -89,7 +89,8 @@ void PlacetoInput::find_groups() {
 }
 
 void PlacetoInput::lay_out_messages(const std::string& where, const Messages& messages) {
-  moments_ = messages.per_step ? node_count() : 1;
+  per_step_ = messages.per_step;
+  moments_ = per_step_ ? node_count() : 1;
   for (const Direction direction : kDirections) lay_out(direction, messages.rounds, messages.most_rows, where);
 }
 

@@ -70,6 +70,7 @@ class PlacetoInput final : public EncodedProblem {
     return is_ancestor(node, other) ? Relation::descendant : Relation::parallel;
   }
 
+  bool per_step() const { return per_step_; }  // Messages are passed at every step.
   std::size_t moments() const { return moments_; }
   std::span<const Round> rounds(Direction direction) const { return rounds_[static_cast<std::size_t>(direction)]; }
 
@@ -92,6 +93,7 @@ class PlacetoInput final : public EncodedProblem {
   std::vector<std::uint32_t> moved_begin_, moved_;
   std::size_t words_ = 0;
   std::vector<std::uint64_t> ancestors_;  // node × words_, a bit for every node
+  bool per_step_ = false;
   std::size_t moments_ = 1;
   std::array<std::vector<Round>, kDirections.size()> rounds_;
   std::vector<DeviceId> start_;

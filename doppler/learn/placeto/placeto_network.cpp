@@ -97,7 +97,7 @@ auto PlacetoNetwork<Real>::embed(Tape<Real>& tape, const PlacetoInput& input, st
       x = hear(tape, direction, tape.rows(nodes_before, round.own), say(tape, direction, x),
                {round.from, round.to, kept.share[index(direction)][i], kept.near[index(direction)][i]});
     }
-    result[index(direction)] = parts(tape, direction, x);
+    result[index(direction)] = shape_.per_step ? x : parts(tape, direction, x);
   }
   return result;
 }
@@ -117,11 +117,13 @@ void PlacetoNetwork<Real>::Question::add(const PlacetoInput& input, const Placet
   const std::uint32_t nodes = input.node_count();
   const DeviceId devices = input.device_count();
   const Real scale = static_cast<Real>(4 * devices) / static_cast<Real>(nodes);
+  of_versions = input.per_step();
   const auto hear = [&](std::uint32_t node, Relation relation, DeviceId device, Real factor) {
+    const auto part = static_cast<std::size_t>(relation);
     for (std::size_t i = 0; i < from.size(); ++i)
       from[i].push_back(
-          static_cast<std::uint32_t>(stand.row(i)[node] * kRelations + static_cast<std::size_t>(relation)));
-    to.push_back(static_cast<std::uint32_t>(rows + device));
+          static_cast<std::uint32_t>(of_versions ? stand.row(i)[node] : stand.row(i)[node] * kRelations + part));
+    to.push_back(static_cast<std::uint32_t>(of_versions ? (rows + device) * kRelations + part : rows + device));
     weight.push_back(factor);
   };
   for (std::uint32_t other = 0; other < nodes; ++other)
@@ -132,11 +134,24 @@ void PlacetoNetwork<Real>::Question::add(const PlacetoInput& input, const Placet
 }
 
 template <typename Real>
-auto PlacetoNetwork<Real>::logits(Tape<Real>& tape, std::span<const Matrix> parts, const Question& question) -> Matrix {
+auto PlacetoNetwork<Real>::logits(Tape<Real>& tape, std::span<const Matrix> nodes, const Question& question) -> Matrix {
   const Matrix features = tape.constant(question.rows, kPlacetoFeatureCount, question.features.data());
   Matrix sum = (*device_)(tape, features);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    sum = tape.sum(sum, tape.messages(parts[i], question.from[i], question.to, question.rows, question.weight));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t rows = question.rows * (question.of_versions ? kRelations : 1);
+    Matrix heard = tape.messages(nodes[i], question.from[i], question.to, rows, question.weight);
+    if (!question.of_versions) {
+      sum = tape.sum(sum, heard);
+      continue;
+    }
+    heard = tape.reshaped(heard, question.rows, kRelations * shape_.width);
+    const Matrix maps = parameters_.on(tape, part_[i]);
+    for (std::size_t relation = 0; relation < kRelations; ++relation) {
+      const std::size_t first = relation * shape_.width;
+      sum = tape.sum(sum,
+                     tape.product(tape.columns(heard, first, shape_.width), tape.columns(maps, first, shape_.width)));
+    }
+  }
   const Matrix opinion = tape.row_dots(tape.relu(sum), parameters_.on(tape, output_));
   return tape.sum(opinion, tape.product(tape.columns(features, kCurrentFeature, 1), parameters_.on(tape, keep_)));
 }

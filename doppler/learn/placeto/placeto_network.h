@@ -56,8 +56,9 @@ class PlacetoNetwork {
     std::vector<Real> features;
     std::array<std::vector<std::vector<Real>>, kDirections.size()> share, near;  // by direction and round
   };
-  // All versions of all nodes in an episode that takes the decisions: the parts, by direction. Where messages are
-  // passed once, decisions play no part.
+  // All nodes in an episode, by direction. Where messages are passed once, these are the parts, and decisions play no
+  // part. Where they are passed at every step, these are all versions of all nodes in the episode that takes the
+  // decisions: as there are many more of them than questions, parts are found of their sums.
   std::array<Matrix, kDirections.size()> embed(Tape<Real>& tape, const PlacetoInput& input,
                                                std::span<const DeviceId> decisions, Kept& kept);
   // Says for the edges of a round at a moment whether both ends are on one device: share is what `near` is then.
@@ -74,10 +75,14 @@ class PlacetoNetwork {
     void clear();
     // `features` are by device.
     void add(const PlacetoInput& input, const PlacetoStand& stand, std::uint32_t step, std::span<const float> features);
+
+   private:
+    friend class PlacetoNetwork;
+    bool of_versions = false;  // Rows of `from` are versions of nodes, and sums are by relation.
   };
-  // A row for every step and device. The question stays until the tape is cleared. One table of parts is that of both
-  // directions.
-  Matrix logits(Tape<Real>& tape, std::span<const Matrix> parts, const Question& question);
+  // A row for every step and device. The question stays until the tape is cleared. `nodes` is what embed() gives, or
+  // where messages are passed once the sum of both directions.
+  Matrix logits(Tape<Real>& tape, std::span<const Matrix> nodes, const Question& question);
 
  private:
   using Layer = std::unique_ptr<Linear<Real>>;

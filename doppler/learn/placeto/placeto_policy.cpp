@@ -125,9 +125,8 @@ void PlacetoPolicy::begin(std::shared_ptr<const EncodedProblem> problem) {
     said.resize(rounds.size() + 1);
     const auto first = step_tape_.value(network_.say(step_tape_, direction, nodes));
     said[0].assign(first.begin(), first.end());
-    for (std::size_t i = 0; i < rounds.size(); ++i)
-      said[i + 1].resize(rounds[i].node.size() * network_.shape().width * (i + 1 < rounds.size() ? 1 : kRelations));
-    tables_.push_back({rounds.back().node.size() * kRelations, said.back().data(), nullptr});
+    for (std::size_t i = 0; i < rounds.size(); ++i) said[i + 1].resize(rounds[i].node.size() * network_.shape().width);
+    tables_.push_back({rounds.back().node.size(), said.back().data(), nullptr});
   }
   stand_.begin(*input_);
   pass_messages(0);
@@ -153,10 +152,8 @@ void PlacetoPolicy::pass_messages(std::size_t moment) {
           step_tape_, direction, step_tape_.rows(nodes, std::span(round.own).subspan(row, rows)),
           step_tape_.constant(said[i].size() / width, width, said[i].data()),
           {std::span(round.from).subspan(edge, edges), local_to_, std::span(round.share).subspan(edge, edges), near_});
-      const bool last = i + 1 == rounds.size();
-      const auto result = last ? network_.parts(step_tape_, direction, x) : network_.say(step_tape_, direction, x);
-      std::ranges::copy(step_tape_.value(result),
-                        said[i + 1].begin() + static_cast<std::ptrdiff_t>(row * width * (last ? kRelations : 1)));
+      const auto result = i + 1 == rounds.size() ? x : network_.say(step_tape_, direction, x);
+      std::ranges::copy(step_tape_.value(result), said[i + 1].begin() + static_cast<std::ptrdiff_t>(row * width));
     }
   }
 }

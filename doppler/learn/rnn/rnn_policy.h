@@ -28,6 +28,7 @@ class RnnPolicy final : public Policy {
   bool knows(TeacherRule) const override { return false; }
   void imitate(Episode& episode, TeacherRule teacher, Rng& rng) override;
   void backward(Episode& episode, const EpisodeLoss& loss) override;
+  bool numbers_devices() const override { return true; }
   void finish() override;
   std::span<const std::string_view> parts() const override;
   std::span<const std::string_view> optional_parts() const override { return blindness_.names(); }

@@ -59,7 +59,7 @@ void improve_by_blocks(Task& task, const Placement& start, const std::vector<std
   if (blocks.empty() || problem.device_count() < 2) return;
   Watch watch(budget);
   Placement current = start, next = start;
-  Seconds makespan = task.evaluate(current);
+  Seconds makespan = task.evaluate(current, Task::kSearch);
   double temperature = kTemperature * makespan;
   for (std::uint64_t move = 0; move < moves; ++move, temperature *= kCooling) {
     const auto& block = blocks[rng.below(static_cast<std::uint32_t>(blocks.size()))];
@@ -70,7 +70,7 @@ void improve_by_blocks(Task& task, const Placement& start, const std::vector<std
         for (const OpId member : problem.unit(op)) next.device_of_op[member] = device;
     if (next.device_of_op == current.device_of_op) continue;
     watch.step(kStepsPerOp * problem.op_count());
-    const Seconds after = task.evaluate(next);
+    const Seconds after = task.evaluate(next, Task::kSearch);
     if (after > makespan && rng.uniform() >= std::exp((makespan - after) / temperature)) continue;
     makespan = after;
     std::swap(current.device_of_op, next.device_of_op);
@@ -88,7 +88,7 @@ void improve_by_search(Task& task, const Placement& start, const Budget& budget,
   task.count(proposal.evaluations);
   Placement& found = proposal.placement;
   tidy(found, task.objective(), budget);
-  task.evaluate(found);
+  task.evaluate(found, Task::kSearch);
 }
 
 }  // namespace doppler

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <numeric>
 
 #include "doppler/base/error.h"
 
@@ -51,8 +52,8 @@ double Learner::finish(double rate) {
   return adam_.step(policy_.parameters(), policy_.gradients(), rate, options_.largest_gradient);
 }
 
-void Learner::follow(const Elite& elite, double weight) {
-  policy_.follow(imitation_, elite.order, elite.device_of_op);
+void Learner::follow(std::span<const OpId> order, std::span<const DeviceId> device_of_op, double weight) {
+  policy_.follow(imitation_, order, device_of_op);
   policy_.backward(imitation_, {.decisions = weight});
 }
 
@@ -79,7 +80,8 @@ UpdateReport Learner::follow_best(Task& task, double rate) {
   const Whole whole(*this);
   policy_.begin(task.encoded(policy_));
   const double ops = task.problem().op_count();
-  follow(task.elites().front(), 1 / ops);
+  const Elite& best = task.elites().front();
+  follow(best.order, best.device_of_op, 1 / ops);
   UpdateReport report;
   report.entropy = imitation_.entropy;
   report.log_probability = imitation_.log_probability / ops;
@@ -103,9 +105,13 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
   }
   find_advantages(report.mean, ops);
   learn_from_batch(entropy, ops, false);
-  if (options_.self_imitation > 0 && !task.elites().empty()) {
+  const double self_imitation =
+      options_.self_imitation < 0 ? policy_.self_imitation(task.has_equal_devices()) : options_.self_imitation;
+  if (self_imitation > 0 && !task.elites().empty()) {
     const auto& elites = task.elites();
-    follow(elites[rng.below(static_cast<std::uint32_t>(elites.size()))], options_.self_imitation / ops);
+    const Elite& elite = elites[rng.below(static_cast<std::uint32_t>(elites.size()))];
+    const auto devices = policy_.numbers_devices() ? renumbered(elite, task) : elite.device_of_op;
+    follow(elite.order, devices, self_imitation / ops);
   }
   report.gradient_norm = finish(rate);
   for (std::size_t epoch = 1; epoch < policy_.epochs(); ++epoch) {
@@ -114,6 +120,33 @@ UpdateReport Learner::reinforce(Task& task, double rate, double entropy, Rng rng
     finish(rate);
   }
   return report;
+}
+
+std::span<const DeviceId> Learner::renumbered(const Elite& elite, Task& task) {
+  const auto kind = task.interchangeable();
+  const std::size_t devices = kind.size();
+  // How often an op that the elite has on one device is on another in the batch.
+  std::vector<double> together(devices * devices, 0.0);
+  for (const Episode& episode : batch_)
+    for (OpId op = 0; op < elite.device_of_op.size(); ++op)
+      together[elite.device_of_op[op] * devices + episode.device_of_op[op]] += 1;
+  std::vector<DeviceId> number(devices);
+  std::iota(number.begin(), number.end(), DeviceId{0});
+  // Exchanging two at a time until nothing is gained ends, since what they have together grows.
+  for (bool better = true; better;) {
+    better = false;
+    for (std::size_t a = 0; a < devices; ++a)
+      for (std::size_t b = a + 1; b < devices; ++b) {
+        if (kind[a] != kind[b]) continue;
+        const double now = together[a * devices + number[a]] + together[b * devices + number[b]];
+        if (together[a * devices + number[b]] + together[b * devices + number[a]] <= now) continue;
+        std::swap(number[a], number[b]);
+        better = true;
+      }
+  }
+  renumbered_.clear();
+  for (const DeviceId device : elite.device_of_op) renumbered_.push_back(number[device]);
+  return renumbered_;
 }
 
 // Fills in what each episode of the batch, and each of its steps if it says its progress, is credited with.

@@ -13,7 +13,7 @@ struct LearnerOptions {
   std::size_t batch = 0;          // Episodes per update; 0: as many as the policy likes.
   double largest_advantage = 3;   // In standard deviations.
   double largest_gradient = 0.5;  // The norm that a gradient is clipped to.
-  double self_imitation = 0.1;    // The weight of one elite per update against the batch.
+  double self_imitation = -1;     // The weight of one elite per update against the batch; below 0: the policy's own.
   double clip = 0.2;              // For policies that learn several times from an episode: see EpisodeLoss.
 };
 
@@ -59,7 +59,9 @@ class Learner {
 
  private:
   class Whole;  // An update that is made as a whole or not at all.
-  void follow(const Elite& elite, double weight);
+  void follow(std::span<const OpId> order, std::span<const DeviceId> device_of_op, double weight);
+  // The devices of the elite, equal devices exchanged so that it agrees with the batch on as many ops as possible.
+  std::span<const DeviceId> renumbered(const Elite& elite, Task& task);
   void find_advantages(Seconds mean, double ops);
   void learn_from_batch(double entropy, double ops, bool again);
   double finish(double rate);
@@ -72,6 +74,7 @@ class Learner {
   Episode imitation_;
   std::vector<Seconds> makespans_;
   std::vector<double> advantages_;
+  std::vector<DeviceId> renumbered_;
   std::vector<std::vector<double>> step_advantages_;  // Where episodes say their progress.
 };
 

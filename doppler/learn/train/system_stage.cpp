@@ -94,13 +94,14 @@ UpdateReport SystemStage::step(Rng rng) {
 void SystemStage::measure_starts() {
   // Into the simulated task first, so that its best is the placement of stage II even if there was no stage II.
   const std::vector<Placement> cheap = cheap_placements(simulated_, options_.seed);
-  for (const Placement& placement : cheap) simulated_.evaluate(placement);
+  for (const Placement& placement : cheap) simulated_.evaluate(placement, Task::kClassical);
   MethodOptions options;
   options.budget = Budget::unlimited();
   options.seed = options_.seed;
   try {
     simulated_.evaluate(
-        zero_shot(policy_, simulated_.problem(), simulated_.objective(), kPolicySamples, options).placement);
+        zero_shot(policy_, simulated_.problem(), simulated_.objective(), kPolicySamples, options).placement,
+        Task::kPolicy);
   } catch (const InfeasibleError&) {
     // Whether anything fits is asked next.
   }
@@ -111,7 +112,7 @@ void SystemStage::measure_starts() {
   for (const Elite& elite : simulated_.elites()) starts.push_back(placement_of(elite));
   starts.insert(starts.end(), cheap.begin(), cheap.end());
   for (const Placement& start : starts)
-    if (!objective_.would_refuse(start)) task_.evaluate(start);
+    if (!objective_.would_refuse(start)) task_.evaluate(start, Task::kClassical);
 }
 
 // Expert iteration with an expert that knows what the devices were measured to take; the policy learns from the elites.
@@ -127,7 +128,7 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
   if (found.predicted >= found.before) return;
   try {
     objective_.measure(found.placement);
-    task_.evaluate(found.placement);
+    task_.evaluate(found.placement, Task::kSearch);
   } catch (const InfeasibleError&) {
     // The system disagrees with the simulator about memory.
   }

@@ -8,6 +8,7 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/bounds.h"
+#include "doppler/bounds/relaxation.h"
 
 namespace doppler {
 
@@ -33,13 +34,13 @@ Seconds Task::evaluate(const Episode& episode) {
     current_.priority.resize(episode.order.size());
     for (std::uint32_t rank = 0; rank < episode.order.size(); ++rank) current_.priority[episode.order[rank]] = rank;
   }
-  return evaluate(current_);
+  return evaluate(current_, kPolicy);
 }
 
-Seconds Task::evaluate(const Placement& placement) {
+Seconds Task::evaluate(const Placement& placement, std::string_view finder) {
   ++evaluations_;
   const Seconds makespan = objective_->value(placement);
-  if (worth_keeping(makespan)) keep(placement, makespan);
+  if (worth_keeping(makespan)) keep(placement, makespan, finder);
   return makespan;
 }
 
@@ -48,7 +49,7 @@ bool Task::worth_keeping(Seconds makespan) const {
   return std::none_of(elites_.begin(), elites_.end(), [&](const Elite& elite) { return elite.makespan == makespan; });
 }
 
-void Task::keep(const Placement& placement, Seconds makespan) {
+void Task::keep(const Placement& placement, Seconds makespan, std::string_view finder) {
   const Timeline timeline = objective_->simulate(placement);
   if (!timeline.feasible()) return;
   Elite elite{makespan, {}, placement.device_of_op};
@@ -63,7 +64,8 @@ void Task::keep(const Placement& placement, Seconds makespan) {
                                    [](Seconds value, const Elite& other) { return value < other.makespan; });
   if (at == elites_.begin()) {
     best_ = placement;
-    best_.cause_of_op.clear();  // A checkpoint does not keep who found it.
+    best_.cause_of_op.clear();  // A checkpoint does not keep why each op is where it is.
+    finder_ = finder;
   }
   elites_.insert(at, std::move(elite));
   if (elites_.size() > kElites) elites_.pop_back();
@@ -98,8 +100,20 @@ std::unique_ptr<Task> make_task(std::string name, const Problem& problem, bool b
   return make_task(std::move(name), usual_objective(problem), bounded);
 }
 
-void Task::restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations) {
+std::span<const std::uint32_t> Task::interchangeable() {
+  if (interchangeable_.empty()) interchangeable_ = interchangeable_devices(problem());
+  return interchangeable_;
+}
+
+bool Task::has_equal_devices() {
+  std::vector<std::uint32_t> kinds(interchangeable().begin(), interchangeable().end());
+  std::sort(kinds.begin(), kinds.end());
+  return std::adjacent_find(kinds.begin(), kinds.end()) != kinds.end();
+}
+
+void Task::restore(Placement best, std::string finder, std::vector<Elite> elites, std::uint64_t evaluations) {
   best_ = std::move(best);
+  finder_ = std::move(finder);
   elites_ = std::move(elites);
   evaluations_ = evaluations;
 }

@@ -35,23 +35,30 @@ class Task {
   const std::string& fingerprint();
 
   // Evaluates a placement and keeps it if it is one of the best and fits in memory. Of an episode only the devices
-  // count, and its order as priorities where the discipline reads them.
+  // count, and its order as priorities where the discipline reads them. `finder` says who found it: one of the three
+  // below, or the name of a method.
   Seconds evaluate(const Episode& episode);
-  Seconds evaluate(const Placement& placement);
+  Seconds evaluate(const Placement& placement, std::string_view finder);
+  static constexpr std::string_view kPolicy = "policy", kSearch = "expert iteration", kClassical = "classical methods";
 
   // The best placement so far, which fits in memory, and its makespan; infinity if there is none.
   const Placement& best() const { return best_; }
+  const std::string& finder() const { return finder_; }  // Who found it.
   Seconds best_makespan() const { return elites_.empty() ? Costs::kNever : elites_.front().makespan; }
   // At most kElites, in ascending order of makespans that all differ.
   const std::vector<Elite>& elites() const { return elites_; }
   static constexpr std::size_t kElites = 4;
 
   // Takes up what a checkpoint holds.
-  void restore(Placement best, std::vector<Elite> elites, std::uint64_t evaluations);
+  void restore(Placement best, std::string finder, std::vector<Elite> elites, std::uint64_t evaluations);
+
+  // A number per device: those with the same number can be exchanged without changing the problem.
+  std::span<const std::uint32_t> interchangeable();
+  bool has_equal_devices();
 
  private:
   bool worth_keeping(Seconds makespan) const;
-  void keep(const Placement& placement, Seconds makespan);
+  void keep(const Placement& placement, Seconds makespan, std::string_view finder);
 
   std::string name_;
   std::unique_ptr<Objective> objective_;
@@ -62,6 +69,8 @@ class Task {
   std::uint64_t evaluations_ = 0;
   std::string fingerprint_;  // Empty until somebody asks.
   Placement current_, best_;
+  std::string finder_;
+  std::vector<std::uint32_t> interchangeable_;  // Empty until somebody asks.
   std::vector<Elite> elites_;
 };
 

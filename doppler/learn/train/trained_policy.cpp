@@ -41,13 +41,14 @@ Proposal TrainedPolicy::answer(const Problem& problem, Objective& objective, con
   training.stop = options.budget.stop();
   Trainer trainer(*policy, training);
   Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
-  task.evaluate(first.placement);
+  task.evaluate(first.placement, Task::kPolicy);
   while (!reaches(task.best_makespan(), options.known_bound) && trainer.advance()) {
     if (options.on_progress) options.on_progress({name_, task.best_makespan(), task.evaluations()});
   }
   if (task.elites().empty()) return first;
   Proposal proposal;
   proposal.placement = task.best();
+  if (task.finder() != Task::kPolicy) proposal.winner = task.finder();
   proposal.placement.cause_of_op.resize(problem.op_count());
   for (OpId op = 0; op < problem.op_count(); ++op)
     proposal.placement.cause_of_op[op] = cause_of(problem, op, Cause::policy);

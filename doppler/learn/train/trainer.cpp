@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -62,10 +63,7 @@ Teacher parse_teacher(std::string_view text) {
 }
 
 Trainer::Trainer(Policy& policy, const TrainingOptions& options)
-    : policy_(policy),
-      options_(with_batch(options, policy)),
-      learner_(policy, options_.learner),
-      started_(std::chrono::steady_clock::now()) {
+    : policy_(policy), options_(with_batch(options, policy)), learner_(policy, options_.learner) {
   DOPPLER_CHECK(!options.stages.empty() && (options.updates > 0 || options.time > 0), "nothing to train");
   DOPPLER_CHECK(std::is_sorted(options.stages.begin(), options.stages.end()), "stages out of order");
   if (has(Stage::imitation) && options.teacher != Teacher::best && !policy.knows(rule_of(options.teacher)))
@@ -105,9 +103,12 @@ void Trainer::generate(Slot& slot) {
   slot.search_credit = 0;
 }
 
-Seconds Trainer::seconds() const {
-  return seconds_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+Seconds Trainer::now() const {
+  if (options_.cpu_time) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+Seconds Trainer::seconds() const { return seconds_before_ + (begun_ ? now() - started_ : 0); }
 
 double Trainer::done() const {
   if (options_.stages.front() == Stage::system) return 1;
@@ -135,13 +136,18 @@ std::optional<TrainingReport> Trainer::advance() {
 
 // How long an update may take.
 Budget Trainer::budget(bool timed) const {
-  const Budget budget =
-      timed && options_.updates == 0 ? Budget::for_time(options_.time - seconds()) : Budget::unlimited();
+  const Budget budget = timed && options_.updates == 0 && !options_.cpu_time
+                            ? Budget::for_time(options_.time - seconds())
+                            : Budget::unlimited();
   return budget.until(options_.stop);
 }
 
 TrainingReport Trainer::step() {
   DOPPLER_CHECK(!slots_.empty(), "training without tasks");
+  if (!begun_) {
+    begun_ = true;
+    started_ = now();
+  }
   const bool real = on_system() || (has(Stage::system) && done() >= 1);
   const PolicyLimit limit(policy_, budget(!real));
   if (real) return system_step();
@@ -164,6 +170,7 @@ void Trainer::remember(const Slot& slot) {
   before_.next_chunk = slot.next_chunk;
   before_.evaluations = task.evaluations();
   before_.best = task.best();
+  before_.finder = task.finder();
   before_.elites = task.elites();
 }
 
@@ -174,7 +181,7 @@ void Trainer::go_back(Slot& slot) {
   slot.generation = before_.generation;
   slot.search_credit = before_.search_credit;
   slot.next_chunk = before_.next_chunk;
-  slot.task->restore(before_.best, before_.elites, before_.evaluations);
+  slot.task->restore(before_.best, before_.finder, before_.elites, before_.evaluations);
 }
 
 TrainingReport Trainer::simulated_step(Slot& slot) {
@@ -209,9 +216,11 @@ TrainingReport Trainer::system_step() {
 
 UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   Task& task = *slot.task;
-  // Where memory is tight samples seldom fit: begin with placements that were repaired.
-  if (slot.visits == 0 && task.elites().empty() &&
-      (task.problem().memory_limited() || (stage == Stage::imitation && options_.teacher == Teacher::best)))
+  // Where memory is tight samples seldom fit: begin with placements that were repaired, unless the policy is to learn
+  // from its own.
+  const bool begins = slot.visits == 0 && task.elites().empty();
+  if (begins && ((task.problem().memory_limited() && options_.expert_share > 0) ||
+                 (stage == Stage::imitation && options_.teacher == Teacher::best)))
     ask_cheap_methods(task);
   const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
   if (stage == Stage::imitation) {
@@ -224,6 +233,7 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
     return learner_.imitate(task, rule_of(options_.teacher), rate, rng);
   }
   const UpdateReport report = learner_.reinforce(task, rate, options_.entropy * (1 - done), rng);
+  if (begins && task.elites().empty() && task.problem().memory_limited()) ask_cheap_methods(task);  // None did fit.
   if (options_.expert_share > 0) {
     slot.search_credit += options_.expert_share / (1 - options_.expert_share) * kSimulationsPerEpisode *
                           static_cast<double>(options_.learner.batch);
@@ -242,7 +252,7 @@ void Trainer::ask_cheap_methods(Task& task) {
   options.budget = budget(true);
   options.seed = options_.seed;
   ask(cheap_methods(), task.problem(), task.objective(), options,
-      [&](std::string_view, const Proposal& found) { task.evaluate(found.placement); });
+      [&](std::string_view method, const Proposal& found) { task.evaluate(found.placement, method); });
   if (options.budget.out_of_time()) throw OutOfTime();  // There may have been more to find.
 }
 
@@ -251,7 +261,9 @@ void Trainer::ask_cheap_methods(Task& task) {
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = *slot.task;
   if (slot.next_chunk == 0) {
-    const double per_op = kSearchPerOp[rng.below(std::size(kSearchPerOp))], ops = task.problem().op_count();
+    // The first is short, so that a short training has one.
+    const std::size_t size = slot.visits == 0 ? 0 : rng.below(std::size(kSearchPerOp));
+    const double per_op = kSearchPerOp[size], ops = task.problem().op_count();
     slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch / ops, per_op * ops));
   }
   if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
@@ -304,7 +316,8 @@ namespace {
 
 void add_found(const Task& task, nlohmann::ordered_json& entry) {
   entry["evaluations"] = task.evaluations();
-  entry["best"] = {{"device_of_op", task.best().device_of_op}, {"priority", task.best().priority}};
+  entry["best"] = {
+      {"device_of_op", task.best().device_of_op}, {"priority", task.best().priority}, {"found_by", task.finder()}};
   entry["elites"] = nlohmann::json::array();
   for (const Elite& elite : task.elites())
     entry["elites"].push_back(
@@ -379,6 +392,32 @@ void check_entries(const std::string& where, const Problem& problem, const std::
     throw InputError(fmt::format("{}: a placement does not belong to its graph; required a sound checkpoint", where));
 }
 
+// The parts of two texts that differ, from the last common word before them on: the name of what has another value.
+std::pair<std::string, std::string> difference(const std::string& a, const std::string& b) {
+  const auto words = [](const std::string& text) {
+    std::vector<std::string> result(1);
+    for (const char c : text)
+      if (c == ' ')
+        result.emplace_back();
+      else
+        result.back() += c;
+    while (result.back().empty() && result.size() > 1) result.pop_back();
+    return result;
+  };
+  const std::vector<std::string> first = words(a), second = words(b);
+  std::size_t begin = 0, end = 0;
+  while (begin < std::min(first.size(), second.size()) && first[begin] == second[begin]) ++begin;
+  while (end < std::min(first.size(), second.size()) - begin &&
+         first.rbegin()[static_cast<std::ptrdiff_t>(end)] == second.rbegin()[static_cast<std::ptrdiff_t>(end)])
+    ++end;
+  if (begin > 0) --begin;
+  const auto part = [&](const std::vector<std::string>& all) {
+    return fmt::format("{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       all.end() - static_cast<std::ptrdiff_t>(end), " "));
+  };
+  return {part(first), part(second)};
+}
+
 void restore_found(const std::string& where, const nlohmann::json& entry, Task& task) {
   const Problem& problem = task.problem();
   Placement best;
@@ -392,7 +431,8 @@ void restore_found(const std::string& where, const nlohmann::json& entry, Task& 
     elites.push_back(std::move(elite));
   }
   if (!elites.empty()) check_entries(where, problem, best.device_of_op, best.priority);
-  task.restore(std::move(best), std::move(elites), entry.at("evaluations").get<std::uint64_t>());
+  task.restore(std::move(best), entry.at("best").at("found_by").get<std::string>(), std::move(elites),
+               entry.at("evaluations").get<std::uint64_t>());
 }
 
 }  // namespace
@@ -409,9 +449,10 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
   try {
     const auto training = formats::parse_json(where, file.training, {});
     const auto& tasks = training.at("tasks");
-    if (training.at("method") != method())
-      throw InputError(
-          fmt::format("{}: trained by {}; required {}, as asked for", where, training.at("method").dump(), method()));
+    if (const auto then = training.at("method").get<std::string>(); then != method()) {
+      const auto [found, required] = difference(then, method());
+      throw InputError(fmt::format("{}: trained with '{}'; required '{}', as asked for", where, found, required));
+    }
     if (training.at("seed") != options_.seed || tasks.size() != slots_.size())
       throw InputError(fmt::format("{}: seed {} and {} tasks; required seed {} and {} tasks, as asked for", where,
                                    training.at("seed").dump(), tasks.size(), options_.seed, slots_.size()));
@@ -424,7 +465,7 @@ void Trainer::restore(const std::string& where, const PolicyFile& file) {
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: damaged training state ({}); required a checkpoint", where, error.what()));
   }
-  started_ = std::chrono::steady_clock::now();
+  started_ = now();
   std::copy(file.parameters.begin(), file.parameters.end(), policy_.parameters().begin());
   std::copy(file.adam_mean.begin(), file.adam_mean.end(), optimiser().mean().begin());
   std::copy(file.adam_square.begin(), file.adam_square.end(), optimiser().square().begin());

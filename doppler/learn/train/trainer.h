@@ -31,7 +31,8 @@ struct TrainingOptions {
   // The first two stages: a number of updates, or a time. Rates and stages follow the part that is done, so only a
   // number of updates gives the same result every time.
   std::uint64_t updates = 0;
-  Seconds time = 0;  // It counts if updates is 0.
+  Seconds time = 0;       // It counts if updates is 0.
+  bool cpu_time = false;  // The time is that of the process on its processors, whatever else runs there.
   Teacher teacher = Teacher::critical_path;
   double imitation_share = 0.1;             // Imitation's share of the whole, if there is another stage.
   double rate = 3e-3, last_rate = 3e-4;     // The rate of Adam falls linearly from the one to the other.
@@ -84,7 +85,7 @@ class Trainer {
 
   std::uint64_t updates() const { return updates_ + (system_ ? system_->steps() : 0); }
   std::uint64_t episodes() const { return updates_ * options_.learner.batch + (system_ ? system_->episodes() : 0); }
-  Seconds seconds() const;  // The time spent, over all resumptions.
+  Seconds seconds() const;  // The time spent since the first step, over all resumptions.
   std::size_t task_count() const { return slots_.size(); }
   Task& task(std::size_t i) { return *slots_[i].task; }
 
@@ -106,6 +107,7 @@ class Trainer {
     std::uint64_t next_chunk = 0;  // How many of them it spends at once.
   };
 
+  Seconds now() const;  // By the clock that counts.
   bool has(Stage stage) const;
   double done() const;  // The part of the stages that use the simulator.
   TrainingReport system_step();
@@ -140,10 +142,12 @@ class Trainer {
     std::uint64_t generated = 0, generation = 0, next_chunk = 0, evaluations = 0;
     double search_credit = 0;
     Placement best;
+    std::string finder;
     std::vector<Elite> elites;
   } before_;
   Seconds seconds_before_ = 0;
-  std::chrono::steady_clock::time_point started_;
+  bool begun_ = false;   // Loading graphs does not count.
+  Seconds started_ = 0;  // By now().
 };
 
 }  // namespace doppler

@@ -55,7 +55,7 @@ class AssignmentTree {
   std::vector<DeviceId> device_of_op_;
   std::vector<Seconds> end_;
   std::vector<std::uint32_t> load_;  // clusters per device
-  std::vector<std::vector<Task>> tasks_;
+  std::vector<std::vector<HeadTailWork>> tasks_;
   std::vector<std::vector<Child>> children_;
   std::vector<std::size_t> next_child_;
 };

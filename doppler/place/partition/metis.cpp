@@ -22,6 +22,7 @@ namespace {
 // METIS adds weights up in 32-bit integers, edges in both directions: totals below 2^30 leave it room.
 constexpr double kLargestTotal = 1 << 29;
 constexpr std::array kImbalances = {1.01, 1.05, 1.1, 1.2, 1.4};
+constexpr double kLooseMemory = 10;  // Clusters need not fit anywhere.
 constexpr std::uint64_t kTrials = 10 * kImbalances.size();
 // METIS cannot be interrupted, and divides as many vertices in a tenth of a second. More are merged before it sees them.
 constexpr idx_t kMostVertices = 60'000;
@@ -388,6 +389,21 @@ Placement place_parts(const Problem& problem, const Contraction& graph, const st
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> metis_clusters(const Problem& problem, std::span<const std::uint32_t> group_of_op,
+                                          std::uint32_t groups, std::uint32_t clusters, std::uint64_t seed) {
+  Watch watch(Budget::unlimited());
+  Contraction graph;
+  graph.vertices = static_cast<idx_t>(groups);
+  graph.vertex_of_op.assign(group_of_op.begin(), group_of_op.end());
+  weigh_vertices(problem, graph);
+  connect_vertices(problem, graph);
+  const Targets equal{.share = std::vector<real_t>(static_cast<std::size_t>(graph.constraints) * clusters,
+                                                   1.0F / static_cast<real_t>(clusters)),
+                      .memory_slack = kLooseMemory};
+  const std::vector<idx_t> part = partition(graph, equal, clusters, kImbalances.back(), seed, watch);
+  return {part.begin(), part.end()};
+}
 
 Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options) {
   Watch watch(options.budget);

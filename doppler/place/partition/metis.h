@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "doppler/method.h"
 
 namespace doppler {
@@ -8,5 +11,10 @@ namespace doppler {
 // balanced work, the best of many seeds and imbalances by simulation. Weak on deep graphs: a balanced cut
 // knows no time, and the parts of a cut chain run one after the other.
 Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options);
+
+// Divides groups of ops into `clusters` of about equal work with little transferred between them, whatever devices there
+// are: a number below `clusters` for each group. Some may be empty.
+std::vector<std::uint32_t> metis_clusters(const Problem& problem, std::span<const std::uint32_t> group_of_op,
+                                          std::uint32_t groups, std::uint32_t clusters, std::uint64_t seed);
 
 }  // namespace doppler

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "doppler/costs.h"
 #include "doppler/placement.h"
@@ -11,7 +11,7 @@ namespace doppler {
 struct Candidate {
   Placement placement;
   Seconds value = Costs::kNever;  // infinite: there is none yet
-  std::string_view winner = {};   // who found it, where others are asked
+  std::string winner = {};        // who found it, where others are asked
 
   bool empty() const { return value == Costs::kNever; }
 };

@@ -18,7 +18,7 @@ void Incumbent::consider(Placement placement, std::string_view winner, Seconds v
   ++evaluations_;
   const bool first = considered_++ == 0;
   if (!first && (fits != fits_ ? fits_ : value >= best_.value)) return;
-  best_ = {std::move(placement), value, winner};
+  best_ = {std::move(placement), value, std::string(winner)};
   fits_ = fits;
   if (options_.on_progress) options_.on_progress({method_, value, evaluations_});
 }
@@ -28,7 +28,7 @@ bool Incumbent::exhausted() const {
 }
 
 Proposal Incumbent::finish() && {
-  Proposal found{std::move(best_.placement), evaluations_, std::string(best_.winner)};
+  Proposal found{std::move(best_.placement), evaluations_, std::move(best_.winner)};
   return fits_ ? std::move(found) : fit_in_memory(objective_, std::move(found), options_.budget);
 }
 

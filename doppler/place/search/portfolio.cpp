@@ -90,7 +90,7 @@ class Portfolio {
   void consider(std::string_view name, Proposal proposal) {
     evaluations_ += proposal.evaluations + 1;
     const Seconds value = objective_.value(proposal.placement);
-    candidates_.push_back({std::move(proposal.placement), value, name});
+    candidates_.push_back({std::move(proposal.placement), value, std::string(name)});
     // Stable: among equals the earlier method is named.
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
