@@ -70,7 +70,7 @@ class ComparedMethods {
       const Result result = place(*objective_, method, method_options(options_, budget_of(options_), policy), bound_);
       Outcome outcome = outcome_of(problem_, name(), result);
       outcome.objective = objective_->name();
-      outcome.expected_bound = expected_bound_;
+      if (outcome.expected) outcome.expected_bound = expected_bound_;
       if (!result.feasible) outcome.reason = "exceeds memory";
       return outcome;
     } catch (const InfeasibleError& error) {
@@ -130,6 +130,7 @@ void check(const std::vector<std::string>& methods, const PlaceOptions& options)
 Comparison compare(const Problem& problem, const std::vector<std::string>& names, const PlaceOptions& options) {
   const std::vector<const Method*> chosen = chosen_methods(names);
   const ComparedPolicies policies = load_policies(chosen, options);
+  check_objective(problem, options);
   ComparedMethods methods(problem, options);
   Comparison comparison;
   const auto add = [&](Outcome outcome) { comparison.rows.push_back({std::move(outcome), problem.op_count(), false}); };

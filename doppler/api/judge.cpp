@@ -7,7 +7,8 @@ namespace doppler {
 
 namespace {
 
-void add_expectation(Outcome& outcome, const Expectation& expectation) {
+void add_expectation(Outcome& outcome, const Expectation& expectation, double jitter) {
+  outcome.jitter = jitter;
   outcome.expected = expectation.mean;
   outcome.expected_error = expectation.error;
   outcome.p95 = expectation.p95;
@@ -35,20 +36,19 @@ Outcome outcome_of(const Problem& problem, std::string graph, const Result& resu
   outcome.feasible = result.feasible;
   outcome.optimal = result.optimal;
   outcome.seconds = result.seconds;
-  outcome.jitter = problem.machine().jitter();
-  if (result.expected) add_expectation(outcome, *result.expected);
+  if (result.expected) add_expectation(outcome, *result.expected, problem.machine().jitter());
   return outcome;
 }
 
 void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
-  outcome.jitter = problem.machine().jitter();
-  if (outcome.jitter <= 0) return;
-  add_expectation(outcome, expectation_of(problem, placement));
+  const double jitter = problem.machine().jitter();
+  if (jitter <= 0) return;
+  add_expectation(outcome, expectation_of(problem, placement), jitter);
   outcome.expected_bound = bound_on_expectation(problem);
 }
 
 std::optional<Seconds> bound_on_expectation(const Problem& problem, const Budget& budget) {
-  constexpr std::size_t kMostRows = 20'000;  // ops and edges; beyond, the draws' bounds take seconds
+  constexpr std::size_t kMostRows = 5'000;  // ops and edges; beyond, the bounds of the draws take long
   if (problem.machine().jitter() <= 0 || problem.op_count() + problem.graph().edge_count() > kMostRows)
     return std::nullopt;
   const Seconds bound = expected_bound(problem, Draws{}.count, budget);

@@ -2,7 +2,17 @@
 
 #include <utility>
 
+#include "doppler/base/error.h"
+
 namespace doppler {
+
+void check_objective(const Problem& problem, const PlaceOptions& options) {
+  if (!options.objective) return;
+  const Problem& other = options.objective->problem();
+  if (other.shared_graph() != problem.shared_graph() || &other.machine() != &problem.machine() ||
+      other.rules() != problem.rules())
+    throw InputError("objective: found one of another graph, machine or rules; required one of the problem to place");
+}
 
 Budget budget_of(const PlaceOptions& options) {
   const Budget budget =

@@ -5,6 +5,9 @@
 
 namespace doppler {
 
+// Throws InputError if the objective is one of another problem.
+void check_objective(const Problem& problem, const PlaceOptions& options);
+
 // Starts the clock of options.time.
 Budget budget_of(const PlaceOptions& options);
 

@@ -63,8 +63,7 @@ void check(const PlaceOptions& options) { load(method_by_name(options.method), o
 
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options) {
   std::shared_ptr<const LearnedPolicy> policy = load(method, options);
-  if (options.objective && options.objective->problem().shared_graph() != problem.shared_graph())
-    throw InputError("objective: found one of another graph; required one of the problem that is placed");
+  check_objective(problem, options);
 
   // Phase 1: a time that no placement can beat, by which the gap is measured, and what one device alone would take. A
   // search that reaches the bound is done. From here on the clock runs.
@@ -85,7 +84,7 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   result.run = simulation_result(outcome_of(problem, graph, found), problem, found.timeline);
   result.run.outcome.made.budget = describe_budget(options);
   result.run.outcome.objective = objective->name();
-  result.run.outcome.expected_bound = expected_bound;
+  if (result.run.outcome.expected) result.run.outcome.expected_bound = expected_bound;
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
   result.single_device = single_device;

@@ -29,7 +29,7 @@ sigset_t interruptions() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     ::sigaction(number, nullptr, &action);
-    if (number != SIGHUP || action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
   }
   return set;
 }

@@ -157,6 +157,9 @@ class TrainingSession {
         trainer_(*policy_, training_from(options, *policy_)),
         held_out_(load_all(options.held_out, options)),
         every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
+    if (!options.objective.empty() && (uses_system(options) || options.generated > 0))
+      throw InputError(
+          "--objective: found generated graphs or the stage system, which have their own; required neither");
     if (uses_system(options)) {
       add_system();
     } else {

@@ -101,7 +101,7 @@ AfterTheMethod plan(Objective& objective, const Budget& budget) {
   objective.simulate(cheapest(problem).placement, budget);
   after.simulation = before - budget.time_left();
   const double affordable = std::max(0.0, kMostForExpectation * budget.time_left() / after.simulation);
-  after.draws = std::min(after.draws, static_cast<std::size_t>(affordable));
+  if (affordable < static_cast<double>(after.draws)) after.draws = 0;  // Means of fewer draws compare with no others.
   return after;
 }
 

@@ -25,9 +25,10 @@ std::vector<double> busy_by_part(const Timeline& timeline, DeviceId devices) {
 }  // namespace
 
 bool better(const Outcome& a, const Outcome& b) {
-  const auto value = [](const Outcome& outcome) {
-    if (outcome.objective == "exact") return outcome.made.makespan;
-    return (outcome.objective == "p95" ? outcome.p95 : outcome.expected).value_or(outcome.made.makespan);
+  const bool exact = a.objective == "exact" || !a.expected || !b.expected;  // Means are compared with means alone.
+  const auto value = [&](const Outcome& outcome) {
+    if (exact) return outcome.made.makespan;
+    return a.objective == "p95" && a.p95 && b.p95 ? *outcome.p95 : *outcome.expected;
   };
   return a.feasible && (!b.feasible || value(a) < value(b));
 }

@@ -15,7 +15,11 @@ Problem without_ties(const Problem& problem) {
 }  // namespace
 
 bool JitterSample::keeps_tables(const Problem& problem, std::size_t draws) {
-  return draws <= 1 || (std::size_t{problem.op_count()} + problem.graph().edge_count()) * draws <= kMostTableRows;
+  // A table has a row per op and edge, with a column per class of devices or links, and the class of every link.
+  const std::size_t columns = 1 + (problem.costs().device_classes() + problem.costs().link_classes()) / 8;
+  const std::size_t devices = problem.device_count();
+  const std::size_t rows = (std::size_t{problem.op_count()} + problem.graph().edge_count()) * columns;
+  return draws <= 1 || (rows + devices * devices / 16) * draws <= kMostTableRows;
 }
 
 JitterSample::JitterSample(const Problem& problem, double jitter, std::size_t draws, std::uint64_t stream)

@@ -12,12 +12,15 @@
 namespace doppler {
 namespace {
 
-constexpr std::uint64_t kSearchStream = 1;         // of the draws by which searches go
 constexpr std::size_t kMostRowsToExpect = 60'000;  // ops and edges: beyond, a search has time for few values
+
+bool may_be_sampled(const Problem& problem, double jitter) {
+  return jitter > 0 && JitterSample::keeps_tables(problem, SampledEvaluator::kDraws);
+}
 
 // Null where the tables of the draws are too large to keep: then there are no changes that are judged quickly.
 std::unique_ptr<SampledEvaluator> sampled_evaluator(const Problem& problem, double jitter) {
-  if (jitter <= 0 || !JitterSample::keeps_tables(problem, SampledEvaluator::kDraws)) return nullptr;
+  if (!may_be_sampled(problem, jitter)) return nullptr;
   return std::make_unique<SampledEvaluator>(problem, jitter);
 }
 
@@ -86,6 +89,8 @@ std::vector<Seconds> ExpectedObjective::makespans(const Placement& placement) {
   return result;
 }
 
+bool ExpectedObjective::drawn() const { return may_be_sampled(problem(), sample_->jitter()); }
+
 QuantileObjective::QuantileObjective(const Problem& problem, Draws draws)
     : Objective(problem),
       sample_(std::make_unique<JitterSample>(problem, problem.machine().jitter(), draws.count, draws.stream)) {}
@@ -98,6 +103,7 @@ std::unique_ptr<Objective> QuantileObjective::redrawn(Draws draws) const {
 std::unique_ptr<SampledEvaluator> QuantileObjective::sampled() const {
   return sampled_evaluator(problem(), sample_->jitter());
 }
+bool QuantileObjective::drawn() const { return may_be_sampled(problem(), sample_->jitter()); }
 Seconds QuantileObjective::value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
   std::vector<Seconds> makespans;
   sample_->for_each([&](Simulator& simulator) { makespans.push_back(simulator.makespan(device_of_op, priority)); });
@@ -127,8 +133,8 @@ std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& 
                     "calibrated, or a jitter",
                     name, problem.machine().name()));
   if (name == "expected")
-    return std::make_unique<ExpectedObjective>(problem, Draws{SampledEvaluator::kDraws, kSearchStream});
-  return std::make_unique<QuantileObjective>(problem, Draws{63, kSearchStream});
+    return std::make_unique<ExpectedObjective>(problem, Draws{SampledEvaluator::kDraws, Draws::searched});
+  return std::make_unique<QuantileObjective>(problem, Draws{63, Draws::searched});
 }
 
 std::unique_ptr<Objective> usual_objective(const Problem& problem) {

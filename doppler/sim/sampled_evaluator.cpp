@@ -16,16 +16,18 @@ constexpr double kMemory = 0.99;   // of the running average of variances
 SampledEvaluator::SampledEvaluator(const Problem& problem, double jitter)
     : problem_(problem),
       jitter_(jitter),
-      sample_(problem, jitter, kDraws, 1),
-      current_(sample_.draws()),
-      next_(sample_.draws()),
+      current_(kDraws),
+      next_(kDraws),
       variance_(std::numeric_limits<double>::infinity()) {}
 
-void SampledEvaluator::draw(std::uint64_t stream) { sample_ = JitterSample(problem_, jitter_, kDraws, stream); }
+void SampledEvaluator::draw(std::uint64_t stream) {
+  sample_.reset();  // Two sets of tables at once would be one too many.
+  sample_.emplace(problem_, jitter_, kDraws, stream);
+}
 
 Seconds SampledEvaluator::reset(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) {
   for (std::size_t draw = 0; draw < current_.size(); ++draw)
-    current_[draw] = sample_.simulator(draw).makespan(device_of_op, priority);
+    current_[draw] = sample_->simulator(draw).makespan(device_of_op, priority);
   simulations_ += current_.size();
   return mean_ = std::accumulate(current_.begin(), current_.end(), 0.0) / static_cast<double>(current_.size());
 }
@@ -38,7 +40,7 @@ Seconds SampledEvaluator::change(std::span<const DeviceId> device_of_op, std::sp
   double sum = 0, squares = 0;
   for (std::size_t done = 1; done <= draws; ++done) {
     const std::size_t draw = (first + done - 1) % draws;
-    next_[draw] = sample_.simulator(draw).makespan(device_of_op, priority);
+    next_[draw] = sample_->simulator(draw).makespan(device_of_op, priority);
     ++simulations_;
     const Seconds difference = next_[draw] - current_[draw];
     sum += difference;
@@ -59,7 +61,7 @@ Seconds SampledEvaluator::change(std::span<const DeviceId> device_of_op, std::sp
 void SampledEvaluator::critical_chain(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority,
                                       Rng& rng, std::vector<OpId>& chain) {
   const std::size_t draw = rng.below(static_cast<std::uint32_t>(current_.size()));
-  sample_.simulator(draw).critical_chain(device_of_op, priority, chain);
+  sample_->simulator(draw).critical_chain(device_of_op, priority, chain);
   ++simulations_;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,7 @@ class SampledEvaluator {
 
   SampledEvaluator(const Problem& problem, double jitter);
 
-  // Draws anew: what is found by one set of draws is not worth as much as they say.
+  // Draws, and draws anew: what is found by one set of draws is not worth as much as they say. To be called first.
   void draw(std::uint64_t stream);
   // Begins with a placement; returns its mean.
   Seconds reset(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority);
@@ -40,7 +41,7 @@ class SampledEvaluator {
  private:
   Problem problem_;
   double jitter_;
-  JitterSample sample_;
+  std::optional<JitterSample> sample_;   // none before the first draw
   std::vector<Seconds> current_, next_;  // the makespan of each draw
   Seconds mean_ = 0;
   double variance_;  // the usual variance of paired differences; infinite until one is known

@@ -17,11 +17,16 @@ class SampledEvaluator;
 class Simulator;
 
 // Which outcomes of a machine's jitter are looked at. They follow from the rules' seed and the stream, and are the same
-// for all placements, so that two values can be compared. Stream 0 is what results are reported by; searches look at
-// others, so that a report is no kinder to what they found than to anything else.
+// for all placements, so that two values can be compared. Searches look at other streams than reports do, so that a report is no kinder to what they found than to anything else.
 struct Draws {
+  enum Stream : std::uint64_t {
+    reported,  // what results say
+    searched,  // what a search goes by
+    judged,    // what judges what a search has found
+    chosen,    // what chooses among the best of them
+  };
   std::size_t count = 31;
-  std::uint64_t stream = 0;
+  std::uint64_t stream = reported;
 };
 
 // What a placement is worth, in seconds; less is better. It is all that searches and learners know about time: none of
@@ -37,7 +42,7 @@ class Objective {
   virtual ~Objective();
 
   virtual std::string_view name() const = 0;
-  // `priority` is empty where the rules read none. Allocates nothing where it is a simulation.
+  // `priority` is empty where the rules read none. Allocates nothing where it is one simulation or a mean of them.
   virtual Seconds value(std::span<const DeviceId> device_of_op, std::span<const std::uint32_t> priority) = 0;
   Seconds value(const Placement& placement) { return value(placement.device_of_op, placement.priority); }
   // The same objective with a state of its own, for another thread.
@@ -52,6 +57,8 @@ class Objective {
   // null where nothing is drawn. A search that has found something by some draws asks others what it is worth.
   virtual std::unique_ptr<Objective> redrawn(Draws draws) const;
   virtual std::unique_ptr<SampledEvaluator> sampled() const;
+  // Whether sampled() is not null.
+  virtual bool drawn() const { return false; }
 
   const Problem& problem() const { return problem_; }
 
@@ -102,6 +109,7 @@ class ExpectedObjective final : public Objective {
   std::unique_ptr<Objective> another() const override;
   std::unique_ptr<Objective> redrawn(Draws draws) const override;
   std::unique_ptr<SampledEvaluator> sampled() const override;
+  bool drawn() const override;
 
   // The values of several placements. Where the tables of all draws would be too large to keep, this is much faster
   // than one value after the other.
@@ -127,6 +135,7 @@ class QuantileObjective final : public Objective {
   std::unique_ptr<Objective> redrawn(Draws draws) const override;
   // Its changes are judged by means: a quantile of few draws says nothing. What a search finds is judged by quantiles.
   std::unique_ptr<SampledEvaluator> sampled() const override;
+  bool drawn() const override;
 
  private:
   std::unique_ptr<JitterSample> sample_;

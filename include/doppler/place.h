@@ -9,8 +9,9 @@
 //   found.placement.device_of_op;      // a device for every op
 //
 // Limits. The makespan is simulated with the machine's exact times. Where they vary, methods go by what is to be
-// expected, outcome.expected, which is seldom what exact times say. A method that searches uses the whole time it is given, unless it reaches the bound. The same seed and number
-// of `evaluations` give the same placement at any number of threads; a time does not.
+// expected, outcome.expected, which is seldom what exact times say. A method that searches uses the whole time it is
+// given, unless it reaches the bound. The same seed and number of `evaluations` give the same placement at any number of
+// threads; a time does not.
 
 #include <functional>
 #include <memory>

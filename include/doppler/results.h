@@ -38,7 +38,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Whether `a` is the one to take: by the objective or, if none is named, by what is to be expected where times vary.
+// Whether `a` is the one to take: by the objective or, if none is named, by what is to be expected where both say it.
 bool better(const Outcome& a, const Outcome& b);
 
 // What one device did in a run.

@@ -8,6 +8,8 @@
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
 #include "doppler/graph/generate.h"
+#include "doppler/learn/doppler/doppler_policy.h"
+#include "doppler/learn/train/trained_policy.h"
 #include "doppler/place/list/heft.h"
 #include "doppler/place/search/anneal.h"
 #include "tests/support/problems.h"
@@ -89,6 +91,30 @@ std::vector<Seconds> serve(Deployment& deployment, HiddenSystem& system, int run
     deployment.observe(timeline.makespan, timeline);
   }
   return times;
+}
+
+TEST(ADeployment, KeepsItsIncumbentWhereASearchHasNoTimeOrIsStopped) {
+  const Problem problem(generate_layered({.ops = 4000, .width = 20, .degree = 2, .seed = 1, .costs = {}}),
+                        load_machine("v100x8"));
+  const Placement start{std::vector<DeviceId>(problem.op_count(), 0), {}, {}};
+  DeploymentOptions no_time;
+  no_time.search_time = 1e-4;
+  no_time.policy = std::make_shared<TrainedPolicy>("shipped", shipped_policy(), TrainedPolicyOptions{});
+  DeploymentOptions stopped = no_time;
+  stopped.search_time = 10;
+  std::stop_source user;
+  user.request_stop();
+  stopped.stop = user.get_token();
+  ExactObjective system(problem);
+  const Timeline timeline = system.simulate(start);
+  for (const DeploymentOptions& options : {no_time, stopped}) {
+    Deployment deployment(problem, start, options);
+    for (int run = 0; run < 8; ++run) {
+      deployment.next();
+      deployment.observe(timeline.makespan, timeline);
+    }
+    EXPECT_EQ(deployment.runs(), 8U);
+  }
 }
 
 TEST(ADeployment, AdaptsToADeviceThatBecomesTwiceAsSlow) {

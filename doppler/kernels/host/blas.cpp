@@ -56,7 +56,7 @@ const char* core_type() {
 
 SharedLibrary open_library() {
   // It starts threads when it is loaded, which are of no use: every device is one thread.
-  ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  const VariableForNow one_thread("OPENBLAS_NUM_THREADS", "1");
   const char* const type = core_type();
   std::optional<VariableForNow> told;
   if (type != nullptr) told.emplace("OPENBLAS_CORETYPE", type);

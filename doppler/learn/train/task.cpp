@@ -76,6 +76,8 @@ const std::string& Task::fingerprint() {
   const Rules& rules = problem().rules();
   std::uint64_t hash = mix(static_cast<std::uint64_t>(rules.discipline), static_cast<std::uint64_t>(rules.links));
   const auto add = [&](std::uint64_t value) { hash = mix(hash, value); };
+  if (!objective_->exact())  // Values of different objectives do not compare.
+    for (const char letter : objective_->name()) add(static_cast<unsigned char>(letter));
   const Graph& graph = problem().graph();
   const auto add_number = [&](double value) { add(std::bit_cast<std::uint64_t>(value)); };
   add(static_cast<std::uint64_t>(rules.ties) * 2 + (rules.bulk_synchronous ? 1 : 0));

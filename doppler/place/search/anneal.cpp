@@ -101,7 +101,7 @@ Proposal run_chains(const Problem& problem, Objective& objective, const MethodOp
 
 Proposal anneal_from(const Problem& problem, Objective& objective, const MethodOptions& options,
                      const std::vector<Placement>& starts) {
-  if (objective.sampled()) return anneal_by_draws(problem, objective, options, starts);
+  if (objective.drawn()) return anneal_by_draws(problem, objective, options, starts);
   return run_chains(problem, objective, options, starts, kGiven);
 }
 
@@ -114,7 +114,7 @@ Proposal anneal(const Problem& problem, Objective& objective, const MethodOption
       if (starts.empty() && start == single) throw;
     }
   }
-  if (objective.sampled()) return anneal_by_draws(problem, objective, options, starts);
+  if (objective.drawn()) return anneal_by_draws(problem, objective, options, starts);
   return run_chains(problem, objective, options, starts, Chain::kHottest);
 }
 

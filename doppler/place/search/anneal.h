@@ -16,7 +16,8 @@ namespace doppler {
 // settles in it.
 Proposal anneal(const Problem& problem, Objective& objective, const MethodOptions& options);
 
-// The same from given placements, at least one; the result is never worse than the best of them.
+// The same from given placements, at least one; the result is never worse than the best of them; where
+// the objective has draws, by draws that judge better than its own.
 Proposal anneal_from(const Problem& problem, Objective& objective, const MethodOptions& options,
                      const std::vector<Placement>& starts);
 

@@ -13,6 +13,8 @@ namespace doppler {
 // each pass by fresh ones, from the best so far. What a pass finds suits its own draws too well to be believed: it counts
 // by others. In the end the best few are judged, with the starts, by draws that none of them was chosen by.
 //
+// Where the budget is too short for passes, it is annealing by exact times and the choice among its answer and the starts.
+//
 // `starts` is not empty. The result is the same at any number of threads.
 Proposal anneal_by_draws(const Problem& problem, Objective& objective, const MethodOptions& options,
                          const std::vector<Placement>& starts);

@@ -46,7 +46,12 @@ class Portfolio {
     if (done()) return;
     MethodOptions rest = options_;
     rest.budget = options_.budget.less(evaluations_);
-    Proposal found = anneal_from(problem_, objective_, rest, starts);
+    Proposal found;
+    try {
+      found = anneal_from(problem_, objective_, rest, starts);
+    } catch (const OutOfTime&) {
+      return;  // What the others found is kept.
+    }
     evaluations_ += found.evaluations + 1;
     const Seconds value = objective_.value(found.placement);
     // It is no worse than its starts, which it may judge by more draws than the objective's. If it is one of them, or no

@@ -12,25 +12,28 @@ namespace {
 
 // Times vary more than a machine says: its model is wrong somewhere, too.
 constexpr double kLeastJitter = 0.1;
-// The draws by which candidates are looked for, others than those by which one is chosen.
-constexpr std::size_t kDraws = 16;
-constexpr std::uint64_t kSearchStream = 1;
+constexpr std::size_t kDraws = 16;     // by which candidates are looked for; one is chosen by others
+constexpr double kAdviceShare = 0.25;  // of the time, at most
 
 std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
                                        MethodOptions method, double jitter) {
-  ExpectedObjective objective(corrected, jitter, Draws{kDraws, kSearchStream});
+  ExpectedObjective objective(corrected, jitter, Draws{kDraws, Draws::searched});
   std::vector<Placement> candidates = {incumbent};
   const auto add = [&](auto find) {
     try {
       candidates.push_back(find().placement);
     } catch (const InfeasibleError&) {
       // The incumbent fits in memory; others need not.
+    } catch (const OutOfTime&) {
+      // The incumbent is a candidate in any case.
     }
   };
+  const Budget all = method.budget;
+  if (all.has_deadline()) method.budget = all.share(kAdviceShare);
   if (policy) add([&] { return policy(corrected, objective, method); });
+  method.budget = all;
   add([&] { return heft(corrected, objective, method); });
   std::vector<Placement> starts = candidates;
-  const Budget all = method.budget;
   method.budget = all.share(0.5);
   add([&] { return anneal_from(corrected, objective, method, starts); });
   if (starts.size() > 1) starts.erase(starts.begin());  // once without the incumbent, which may be a trap
