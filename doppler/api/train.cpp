@@ -46,7 +46,7 @@ TrainingResult train(const std::vector<NamedProblem>& problems, const std::strin
     const Task& task = trainer.task(i);
     TrainingResult::Task& found = result.tasks.emplace_back();
     found.graph = task.name();
-    found.lower_bound = task.bound();
+    if (task.bound() > 0) found.lower_bound = task.bound();
     found.unitless = task.problem().graph().unitless();
     if (!task.elites().empty()) found.best = task.best_makespan();
   }

@@ -21,9 +21,7 @@ struct SimulateOptions : Options {
 void run_simulate(const SimulateOptions& options) {
   check_outputs({options.graph, options.placement, options.machine},
                 {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}});
-  Options loading = options;
-  if (options.objective == "exact") loading.jitter = 0;
-  const LoadedProblem loaded = load(options.graph, loading);
+  const LoadedProblem loaded = load(options.graph, options);
   if (!options.objective.empty()) make_objective(options.objective, loaded.problem);  // It may contradict the machine.
   const Placement placement =
       placement_for(options.placement, read_placement(options.placement), loaded.problem, options.quiet, "simulating");

@@ -353,7 +353,7 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
     const Task& task = trainer.task(i);
     TrainingResult::Task& found = result.tasks.emplace_back();
     found.graph = task.name();
-    found.lower_bound = task.bound();
+    if (task.bound() > 0) found.lower_bound = task.bound();
     found.unitless = task.problem().graph().unitless();
     if (!task.elites().empty())
       found.best = task.best_makespan();

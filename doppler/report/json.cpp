@@ -328,7 +328,7 @@ void fields(Archive& a, T& task) {
   a.unit("unit", task.unitless);
   a.or_null("best", task.best);
   a("lower_bound", task.lower_bound);
-  if (task.best) a.derived("gap", gap(*task.best, task.lower_bound));
+  if (task.best && task.lower_bound) a.derived("gap", gap(*task.best, *task.lower_bound));
 }
 template <typename Archive, Is<TrainingResult::System> T>
 void fields(Archive& a, T& system) {

@@ -80,6 +80,8 @@ std::string text_of(std::span<const ComparisonRow> rows) {
       std::any_of(rows.begin(), rows.end(), [](const ComparisonRow& row) { return row.outcome.expected.has_value(); });
   std::vector<Table::Column> columns = {{"method", Table::Align::left}, {"makespan"}};
   if (varies) columns.push_back({"expected"});
+  const bool by_quantile = varies && first.objective == "p95";
+  if (by_quantile) columns.push_back({"95 %"});
   columns.insert(columns.end(), {{"gap"}, {"time"}, {"", Table::Align::left}});
   Table table(columns);
   const auto best = std::min_element(rows.begin(), rows.end(), [](const ComparisonRow& a, const ComparisonRow& b) {
@@ -89,6 +91,7 @@ std::string text_of(std::span<const ComparisonRow> rows) {
     const Outcome& outcome = row->outcome;
     std::vector<std::string> cells{outcome.made.method, outcome.feasible ? time(outcome.made.makespan) : "-"};
     if (varies) cells.push_back(outcome.feasible && outcome.expected ? time(*outcome.expected) : "-");
+    if (by_quantile) cells.push_back(outcome.feasible && outcome.p95 ? time(*outcome.p95) : "-");
     cells.insert(cells.end(),
                  {outcome.feasible ? percent(outcome.gap) : "-", fmt::format("{:.2f} s", outcome.seconds), note(*row)});
     table.add_row(std::move(cells), row == best && outcome.feasible);
@@ -304,10 +307,10 @@ std::string text_of(const TrainingResult& training) {
   if (training.tasks.empty()) return text;
   Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});
   for (const TrainingResult::Task& task : training.tasks) {
-    const bool bounded = task.best && task.lower_bound > 0;
+    const bool bounded = task.best && task.lower_bound;
     table.add_row({task.graph, task.best ? format_time(*task.best, task.unitless) : "-",
-                   task.lower_bound > 0 ? format_time(task.lower_bound, task.unitless) : "-",
-                   bounded ? percent(gap(*task.best, task.lower_bound)) : "-"});
+                   task.lower_bound ? format_time(*task.lower_bound, task.unitless) : "-",
+                   bounded ? percent(gap(*task.best, *task.lower_bound)) : "-"});
   }
   return text + "\n" + table.text();
 }

@@ -18,6 +18,8 @@ bool may_be_sampled(const Problem& problem, double jitter) {
   return jitter > 0 && JitterSample::keeps_tables(problem, SampledEvaluator::kDraws);
 }
 
+constexpr std::size_t kQuantileDraws = 63;
+
 // Null where the tables of the draws are too large to keep: then there are no changes that are judged quickly.
 std::unique_ptr<SampledEvaluator> sampled_evaluator(const Problem& problem, double jitter) {
   if (!may_be_sampled(problem, jitter)) return nullptr;
@@ -129,12 +131,18 @@ std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& 
     throw InputError(fmt::format("objective: found '{}'; required exact, expected or p95", name));
   if (problem.machine().jitter() <= 0)
     throw InputError(
-        fmt::format("objective {}: found machine '{}', whose times do not vary; required one that is "
-                    "calibrated, or a jitter",
+        fmt::format("objective {}: found machine '{}', whose times do not vary; required one of "
+                    "'doppler calibrate', or --jitter",
                     name, problem.machine().name()));
+  const std::size_t rows = std::size_t{problem.op_count()} + problem.graph().edge_count();
+  if (name == "p95" && rows > kMostRowsToExpect)
+    throw InputError(
+        fmt::format("objective p95: found {} ops and edges; required at most {}, because one value takes "
+                    "{} simulations",
+                    rows, kMostRowsToExpect, kQuantileDraws));
   if (name == "expected")
     return std::make_unique<ExpectedObjective>(problem, Draws{SampledEvaluator::kDraws, Draws::searched});
-  return std::make_unique<QuantileObjective>(problem, Draws{63, Draws::searched});
+  return std::make_unique<QuantileObjective>(problem, Draws{kQuantileDraws, Draws::searched});
 }
 
 std::unique_ptr<Objective> usual_objective(const Problem& problem) {

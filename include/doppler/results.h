@@ -285,8 +285,8 @@ struct CalibrationResult {
 struct TrainingResult {
   struct Task {
     std::string graph;
-    std::optional<Seconds> best;  // none: nothing that fits in memory was found
-    Seconds lower_bound = 0;
+    std::optional<Seconds> best;              // none: nothing that fits in memory was found
+    std::optional<Seconds> lower_bound = {};  // none where there is no bound on the objective
     bool unitless = false;
 
     bool operator==(const Task&) const = default;

@@ -485,8 +485,8 @@ void Trainer::restore_slot(const std::string& where, const void* json, Slot& slo
   const Problem& problem = task.problem();
   if (entry.at("fingerprint") != task.fingerprint())
     throw InputError(
-        fmt::format("{}: was trained on {}, {} ops on {} devices; required the same graphs, machines and rules "
-                    "as then, not '{}', {} ops on {} devices",
+        fmt::format("{}: was trained on {}, {} ops on {} devices; required the same graphs, machines with their "
+                    "jitter, rules and objective as then, not '{}', {} ops on {} devices",
                     where, entry.at("name").dump(), entry.at("ops").dump(), entry.at("devices").dump(), task.name(),
                     problem.op_count(), problem.device_count()));
   restore_found(where, entry, task);
