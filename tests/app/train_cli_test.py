@@ -188,7 +188,7 @@ class TrainTest(CommandCase):
         again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--out", out)
         self.fails("holds a training; required --resume", *again, "--seed", 3)
         self.fails("required seed 4", *again, "--seed", 4, "--resume")
-        self.fails("required the same graphs, machines and rules", *again, "--seed", 3, "--discipline", "ordered",
+        self.fails("required the same graphs, machines with their jitter, rules and objective", *again, "--seed", 3, "--discipline", "ordered",
                    "--resume")
         place = ("place", self.graph, "--machine", "p100x4", "--method", "doppler", "--checkpoint")
         self.fails("required a doppler policy", *place, EXAMPLE)
