@@ -1,10 +1,11 @@
 // How much of a policy gradient is noise: gradient_variance GRAPH MACHINE.
 //
-// With the parameters as they are, the gradient of many batches is computed. The table has the standard deviation of one
-// batch's gradient over the length of the mean: √(tr Cov g) / |E g|, of an untrained policy and of one after some
+// With the parameters as they are, the gradient of many batches is computed. The table has the standard deviation of
+// one batch's gradient over the length of the mean: √(tr Cov g) / |E g|, of an untrained policy and of one after some
 // updates, with our credit (each placement against the mean of the others) and with that of HSDAG's published code (the
-// discounted sum of 1 / makespan over the batch for all its placements, without a baseline). |E g|² is estimated without
-// bias, |ḡ|² − tr Cov g / batches; where that is not positive, the mean does not stand out from the noise at all.
+// discounted sum of 1 / makespan over the batch for all its placements, without a baseline). |E g|² is estimated
+// without bias, |ḡ|² − tr Cov g / batches; where that is not positive, the mean does not stand out from the noise at
+// all.
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -19,8 +19,8 @@ bool comes_with_policy(const Method& method);
 // Loads the policy of a path, or the one that comes with the software if the path is empty, as `auto` uses it. Throws
 // InputError.
 std::unique_ptr<LearnedPolicy> load_policy(const std::string& path, const TrainedPolicyOptions& options);
-// The same for a learned method, whose policy it must be. Without a path, a method that comes with no policy begins with
-// a fresh one, which must then be trained: options.train.
+// The same for a learned method, whose policy it must be. Without a path, a method that comes with no policy begins
+// with a fresh one, which must then be trained: options.train.
 std::unique_ptr<LearnedPolicy> load_policy(const Method& method, const std::string& path, TrainedPolicyOptions options,
                                            std::uint64_t seed);
 

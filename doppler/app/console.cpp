@@ -41,8 +41,8 @@ sigset_t interruptions() {
   ::_exit(kInterrupted);
 }
 
-// Waits for interruptions for as long as the process lives. Every thread blocks them, so that they come here and nowhere
-// else: a handler would be replaced by METIS's, which jumps into a partitioning that another thread may be at.
+// Waits for interruptions for as long as the process lives. Every thread blocks them, so that they come here and
+// nowhere else: a handler would be replaced by METIS's, which jumps into a partitioning that another thread may be at.
 void* wait_for_interruptions(void*) {
   const sigset_t set = interruptions();
   for (int number = 0;;) {

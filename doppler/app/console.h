@@ -24,8 +24,8 @@ inline constexpr const char* kNothingToKeep = "interrupted; there is nothing to 
 // cannot be written is an error and not a signal. To be called before anything is opened.
 void settle_standard_streams();
 
-// From here on SIGINT, SIGTERM and SIGHUP are interruptions, unless they are ignored, as under nohup. As long as there is
-// nothing to keep, the first ends the process with kInterrupted; after keep_when_interrupted() it asks to stop, and
+// From here on SIGINT, SIGTERM and SIGHUP are interruptions, unless they are ignored, as under nohup. As long as there
+// is nothing to keep, the first ends the process with kInterrupted; after keep_when_interrupted() it asks to stop, and
 // whoever works does so soon and keeps what he has. The second ends the process by that signal. To be called before any
 // thread is started.
 void watch_for_interrupt();

@@ -51,8 +51,8 @@ std::filesystem::path temporary_name(const std::filesystem::path& target) {
 }
 
 // Writes a file that has no name until it is whole, so that nothing is left of it whatever happens to the process. It
-// takes the place of one that exists, and then its mode too, by way of a temporary name. Returns false where this cannot
-// be done: some file systems have no files without a name.
+// takes the place of one that exists, and then its mode too, by way of a temporary name. Returns false where this
+// cannot be done: some file systems have no files without a name.
 bool write_without_name(const std::filesystem::path& target, const struct stat* existing, std::string_view content) {
   const std::filesystem::path directory = target.has_parent_path() ? target.parent_path() : ".";
   FileDescriptor file(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));

@@ -203,8 +203,8 @@ std::vector<float> fractal_dimensions(const LevelGraph& graph, std::uint64_t see
 }
 
 std::vector<float> sampled_fractal_dimensions(const LevelGraph& graph, std::uint64_t seed) {
-  // Balls grow until they have this many nodes, and within one distance to at most kMostNear, so that the neighbours of a
-  // hub do not walk through all of each other. Samples are fewer for very large graphs, so that their distances stay
+  // Balls grow until they have this many nodes, and within one distance to at most kMostNear, so that the neighbours of
+  // a hub do not walk through all of each other. Samples are fewer for very large graphs, so that their distances stay
   // within some hundred megabytes.
   constexpr std::uint32_t kNear = 64, kMostNear = 512, kMostSamples = 256;
   constexpr std::uint64_t kMostDistances = std::uint64_t{1} << 26;

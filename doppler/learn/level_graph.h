@@ -42,10 +42,10 @@ Grouping parsed(std::uint32_t node_count, std::span<const LevelGraph::Edge> undi
 // The edges without their direction, each once, the smaller node first.
 std::vector<LevelGraph::Edge> undirected_edges(const LevelGraph& graph);
 
-// The fractal dimension of each node: the slope of ln N(r) over ln r by least squares, where N(r) is the number of other
-// nodes within r steps, whatever the direction of edges, over all radii up to the farthest node; 0 if that is one step
-// away. Exact up to kExactNodes nodes, in O(nodes · edges). Beyond, near nodes are counted and the number of far ones is
-// estimated from their distances to a sample of nodes, in O(edges · sample).
+// The fractal dimension of each node: the slope of ln N(r) over ln r by least squares, where N(r) is the number of
+// other nodes within r steps, whatever the direction of edges, over all radii up to the farthest node; 0 if that is one
+// step away. Exact up to kExactNodes nodes, in O(nodes · edges). Beyond, near nodes are counted and the number of far
+// ones is estimated from their distances to a sample of nodes, in O(edges · sample).
 std::vector<float> fractal_dimensions(const LevelGraph& graph, std::uint64_t seed = 0);
 inline constexpr std::uint32_t kExactNodes = 2000;
 // The estimate, whatever the size.

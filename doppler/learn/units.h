@@ -38,8 +38,8 @@ class Units {
   std::vector<float> seconds_;
 };
 
-// Puts every unit where it was decided to be, or, if it is not allowed or does not fit there, on the fastest device that
-// can have it; if none has the room, on the one that lacks least. The episode has no order then.
+// Puts every unit where it was decided to be, or, if it is not allowed or does not fit there, on the fastest device
+// that can have it; if none has the room, on the one that lacks least. The episode has no order then.
 void settle(const Units& units, std::span<const DeviceId> device_of_unit, Episode& episode);
 
 // How much faster than the mean device each one runs each node, as a log, from the seconds of each node on each.

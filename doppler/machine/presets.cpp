@@ -70,9 +70,9 @@ Device xeon(DeviceId id) {
 }
 
 // The desktop on which HSDAG was measured. Intel Core i9-12900K: eight cores at 3.2 GHz with two 8-lane f32 FMAs per
-// cycle and eight at 2.4 GHz with one = 1.13 Tflop/s at base clocks; two channels of DDR5-4800 = 76.8 GB/s. UHD Graphics
-// 770: 32 execution units of 16 flop per cycle at 1.55 GHz = 0.79 (f32) Tflop/s, twice that in f16, in the same memory.
-// Data Center GPU Flex 170: 16 (f32), 128 (f16 on XMX) Tflop/s; 16 GB of GDDR6 at 576 GB/s.
+// cycle and eight at 2.4 GHz with one = 1.13 Tflop/s at base clocks; two channels of DDR5-4800 = 76.8 GB/s. UHD
+// Graphics 770: 32 execution units of 16 flop per cycle at 1.55 GHz = 0.79 (f32) Tflop/s, twice that in f16, in the
+// same memory. Data Center GPU Flex 170: 16 (f32), 128 (f16 on XMX) Tflop/s; 16 GB of GDDR6 at 576 GB/s.
 Device hsdag_desktop(DeviceId id) {
   if (id == 2)
     return gpu(0, {{"*", 16 * kTera}, {"f16", 128 * kTera}, {"f64", 0.5 * kTera}}, gigabytes_per_second(576),

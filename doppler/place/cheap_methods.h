@@ -22,8 +22,8 @@ std::span<const CheapMethod> cheap_methods();
 // Those that are quick.
 std::span<const CheapMethod> quick_methods();
 
-// Runs methods one after the other and hands what each found to `consider`; those that find nothing that fits in memory,
-// or nothing in time, are left out. Returns why the first did not fit; empty: none.
+// Runs methods one after the other and hands what each found to `consider`; those that find nothing that fits in
+// memory, or nothing in time, are left out. Returns why the first did not fit; empty: none.
 std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Objective& objective,
                 const MethodOptions& options,
                 const std::function<void(std::string_view name, Proposal proposal)>& consider);

@@ -13,8 +13,9 @@
 #include "doppler/results.h"
 
 // Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that
-// what is written can be read, and the cleaner of names. A field is archive("key", value); an optional one that is empty
-// is left out, or null where archive.or_null() says so. What follows from other fields is archive.derived(): written for scripts, not read.
+// what is written can be read, and the cleaner of names. A field is archive("key", value); an optional one that is
+// empty is left out, or null where archive.or_null() says so. What follows from other fields is archive.derived():
+// written for scripts, not read.
 namespace doppler {
 namespace {
 

@@ -6,8 +6,8 @@
 //   doppler::gap(makespan, bound.value);         // 0.08: at most 8 % could still be won
 //   doppler::reaches(makespan, bound.value);     // the placement is proven optimal
 //
-// Limits. It holds for exact times; expected_bound() is for the mean over draws of a machine's jitter. On large graphs the
-// expensive arguments look less far, so a gap there says more about the bound than about the placement.
+// Limits. It holds for exact times; expected_bound() is for the mean over draws of a machine's jitter. On large graphs
+// the expensive arguments look less far, so a gap there says more about the bound than about the placement.
 
 #include <string_view>
 
@@ -39,8 +39,8 @@ inline bool reaches(Seconds makespan, Seconds bound) { return makespan <= bound 
 inline double gap(Seconds makespan, Seconds bound) { return bound > 0 ? makespan / bound - 1 : 0; }
 
 // Returns the best of all kinds; the expensive ones look less far in large graphs, and `contradiction` is left out.
-// It is an integer if all times are, and holds for every discipline, link model and priority. When the budget ends it is
-// the best so far, at worst 0. The mathematics stands in bounds.cpp.
+// It is an integer if all times are, and holds for every discipline, link model and priority. When the budget ends it
+// is the best so far, at worst 0. The mathematics stands in bounds.cpp.
 LowerBound lower_bound(const Problem& problem, const Budget& budget = Budget::unlimited());
 
 // A time that the mean makespan over the first `draws` draws of the machine's jitter cannot beat, whatever placement is

@@ -8,8 +8,9 @@
 //   devices[1] = {.name = "cpu0", .type = "cpu", .rates = {{.flops_per_second = 1e12}}};
 //   doppler::Machine mine("mine", devices, std::vector<doppler::Link>(4, {.latency = 1e-5, .bytes_per_second = 1e10}));
 //
-// Limits. Presets are data sheets, not measurements: 'doppler calibrate' measures the box it runs on (docs/machines.md).
-// At most kMostDevices devices; a link belongs to one ordered pair, so what pairs share is not modelled.
+// Limits. Presets are data sheets, not measurements: 'doppler calibrate' measures the box it runs on
+// (docs/machines.md). At most kMostDevices devices; a link belongs to one ordered pair, so what pairs share is not
+// modelled.
 
 #include <span>
 #include <string>

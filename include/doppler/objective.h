@@ -17,7 +17,8 @@ class SampledEvaluator;
 class Simulator;
 
 // Which outcomes of a machine's jitter are looked at. They follow from the rules' seed and the stream, and are the same
-// for all placements, so that two values can be compared. Searches look at other streams than reports do, so that a report is no kinder to what they found than to anything else.
+// for all placements, so that two values can be compared. Searches look at other streams than reports do, so that a
+// report is no kinder to what they found than to anything else.
 struct Draws {
   enum Stream : std::uint64_t {
     reported,  // what results say
@@ -93,8 +94,8 @@ class ExactObjective final : public Objective {
 };
 
 // The mean makespan over draws of the machine's jitter. Two devices that wait for one another wait for the slower one,
-// hence this is more than the exact makespan, by little if a placement leaves some slack. Without jitter it is the exact
-// one.
+// hence this is more than the exact makespan, by little if a placement leaves some slack. Without jitter it is the
+// exact one.
 class ExpectedObjective final : public Objective {
  public:
   // Times vary by the machine's own jitter, or by another.

@@ -10,8 +10,8 @@
 //
 // Limits. The makespan is simulated with the machine's exact times. Where they vary, methods go by what is to be
 // expected, outcome.expected, which is seldom what exact times say. A method that searches uses the whole time it is
-// given, unless it reaches the bound. The same seed and number of `evaluations` give the same placement at any number of
-// threads; a time does not.
+// given, unless it reaches the bound. The same seed and number of `evaluations` give the same placement at any number
+// of threads; a time does not.
 
 #include <functional>
 #include <memory>
@@ -54,10 +54,10 @@ PlaceResult place(const Problem& problem, const PlaceOptions& options = {});
 //   const Method mine{"mine", "one line for people", Method::Family::search, true, my_function};
 PlaceResult place(const Problem& problem, const Method& method, const PlaceOptions& options = {});
 
-// Runs several methods, one after the other, each as place() does with these options; options.method is ignored. Without
-// names it is every method that needs no training first. The strongest of the cheap methods is always among the rows,
-// and with options.train each learned method has a row as it stands, if it can answer so, and one after training. A
-// method that finds nothing has its reason in its row. Interrupted, the rows so far are returned.
+// Runs several methods, one after the other, each as place() does with these options; options.method is ignored.
+// Without names it is every method that needs no training first. The strongest of the cheap methods is always among the
+// rows, and with options.train each learned method has a row as it stands, if it can answer so, and one after training.
+// A method that finds nothing has its reason in its row. Interrupted, the rows so far are returned.
 Comparison compare(const Problem& problem, const std::vector<std::string>& methods, const PlaceOptions& options = {});
 // Throws InputError if the options are wrong whatever the problem.
 void check(const std::vector<std::string>& methods, const PlaceOptions& options);

@@ -166,8 +166,8 @@ TEST(TheHsdagNetwork, StopsMergingInTimeUnlessPublished) {
 }
 
 TEST(AnHsdagPolicy, HasTheGradientOfItsLogProbability) {
-  // With METIS's clusters none of them depends on the parameters, so that the whole of it can be differentiated: what the
-  // levels decide, the attraction to parents, and what the state of the episode says of devices.
+  // With METIS's clusters none of them depends on the parameters, so that the whole of it can be differentiated: what
+  // the levels decide, the attraction to parents, and what the state of the episode says of devices.
   expect_gradient_of_log_probability("hsdag+ width 32 clusters metis");
   expect_gradient_of_log_probability("hsdag width 32 steps 1 clusters metis");
 }

@@ -86,10 +86,10 @@ TEST_P(Placeto, LooksOnlyAtRelationsThatAreNotLeftOut) {
 }
 
 // Four times a → b, c → d, one after the other, on two devices: a and d take 1 s, b and c 2 s. With b and c on one
-// device that is 6 s at least. Apart, one of them is not with a and ends after 1 + 1.9 + 2 = 4.9 s at the earliest. If d
-// is not with that one, it waits 2 s more for its result. If it is, it waits for that of the other, which is there after
-// 1 + 2 + 2 s (c) or 1 + 2 + 4 s (b). So d ends after 6 s at least, and all on one device is optimal. List scheduling
-// sends c away all the same, as 4.9 s is earlier than 5 s: d then ends after 4.9 + 2 + 1 = 7.9 s.
+// device that is 6 s at least. Apart, one of them is not with a and ends after 1 + 1.9 + 2 = 4.9 s at the earliest. If
+// d is not with that one, it waits 2 s more for its result. If it is, it waits for that of the other, which is there
+// after 1 + 2 + 2 s (c) or 1 + 2 + 4 s (b). So d ends after 6 s at least, and all on one device is optimal. List
+// scheduling sends c away all the same, as 4.9 s is earlier than 5 s: d then ends after 4.9 + 2 + 1 = 7.9 s.
 Graph four_diamonds() {
   std::vector<Seconds> times;
   std::vector<Edge> edges;

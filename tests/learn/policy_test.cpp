@@ -339,7 +339,8 @@ TEST(ALearner, RenumbersEqualDevicesOfAnEliteForAPolicyThatKnowsThemByNumber) {
 }
 
 TEST(ATrainer, LetsAPolicyLearnFromItsOwnPlacementsAloneWithoutSearch) {
-  // Memory is limited, but everything fits: with expert iteration classical placements come first, without it none does.
+  // Memory is limited, but everything fits: with expert iteration classical placements come first, without it none
+  // does.
   for (const double share : {0.0, 0.2}) {
     const auto policy = make_policy("gnn width 32 layers 2 messages episode", Rng(5));
     TrainingOptions options;

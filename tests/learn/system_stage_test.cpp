@@ -84,8 +84,8 @@ struct SystemSession {
 };
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
-  // To the simulator all devices are equal, so what it believes in may spare the slow one by luck: then there is nothing
-  // to find.
+  // To the simulator all devices are equal, so what it believes in may spare the slow one by luck: then there is
+  // nothing to find.
   int found = 0;
   for (const std::uint64_t seed : {7, 8, 9, 10, 11}) {
     const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);

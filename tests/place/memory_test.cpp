@@ -125,7 +125,8 @@ TEST(ARepair, ProvesThatMoreThanAllDevicesHoldDoesNotFit) {
 }
 
 TEST(FillByMemory, GivesEveryDeviceTheSameFractionAlsoWhereMoreIsProducedThanIsHeld) {
-  // A chain produces 5 x 12 = 60 bytes, two devices hold 24 each: each gets 30, which is two tensors of 12 and no third.
+  // A chain produces 5 x 12 = 60 bytes, two devices hold 24 each: each gets 30, which is two tensors of 12 and no
+  // third.
   const Problem world(
       test::graph_of({1, 1, 1, 1, 1, 1}, {{0, 1, 0, 12}, {1, 2, 0, 12}, {2, 3, 0, 12}, {3, 4, 0, 12}, {4, 5, 0, 12}}),
       test::machine_of({"a", "a"}, 24));

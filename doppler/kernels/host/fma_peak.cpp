@@ -11,8 +11,8 @@ namespace {
 // registers of the smaller instruction sets, beside a factor and an addend.
 constexpr int kChains = 12;
 
-// Does 2 · kChains · lanes operations per step, returns how many. The factor and the addend let every chain approach 0.5,
-// where no number is denormal. One loop per instruction set; only the processor's own is ever called.
+// Does 2 · kChains · lanes operations per step, returns how many. The factor and the addend let every chain approach
+// 0.5, where no number is denormal. One loop per instruction set; only the processor's own is ever called.
 #define DOPPLER_FMA_BURST(name, T, bytes, instructions)                                                    \
   __attribute__((noinline)) instructions double name(int steps) {                                          \
     typedef T Vector __attribute__((vector_size(bytes)));                                                  \

@@ -26,8 +26,8 @@ struct GdpShape {
 // There is no positional term: units have their place among their features. M are the inputs of the same layer, so a
 // layer computes all its segments at once. The logits of the devices are
 //   D LN(x − x̄) + b + s · how much faster than the mean each one is,
-// with x̄ the mean of all units. Maxima of sigmoids and attention leave units nearly alike: without the sum in the graph
-// network and without x̄ an untrained policy wants the same device for all of them, and hardly learns otherwise.
+// with x̄ the mean of all units. Maxima of sigmoids and attention leave units nearly alike: without the sum in the
+// graph network and without x̄ an untrained policy wants the same device for all of them, and hardly learns otherwise.
 template <typename Real>
 class GdpNetwork {
  public:

@@ -5,9 +5,9 @@
 
 namespace doppler {
 
-// GDP (Zhou et al., 2019): one pass of a network over the whole graph gives every unit its probabilities of devices, and
-// a placement is a draw from them, so that a batch of placements costs one pass. It decides on devices only, and learns
-// several times from each batch (PPO). docs/learning.md says what of the published code is repaired here.
+// GDP (Zhou et al., 2019): one pass of a network over the whole graph gives every unit its probabilities of devices,
+// and a placement is a draw from them, so that a batch of placements costs one pass. It decides on devices only, and
+// learns several times from each batch (PPO). docs/learning.md says what of the published code is repaired here.
 class GdpPolicy final : public Policy {
  public:
   GdpPolicy(const GdpShape& shape, Rng rng);

@@ -36,9 +36,9 @@ struct HsdagShape {
 // the dot product of a query, an MLP of the node's embedding, and the device's own vector, plus a learned multiple of
 // how much faster than the mean it is.
 //
-// In the fine variant the logits of a unit u have one more term, wish_u · x_{u,d}, with x the device features of DOPPLER
-// (episode_state.h) in the episode as it is when u has its turn, and wish_u = W g₂ᵤ + b. It treats all devices alike,
-// whatever their numbers.
+// In the fine variant the logits of a unit u have one more term, wish_u · x_{u,d}, with x the device features of
+// DOPPLER (episode_state.h) in the episode as it is when u has its turn, and wish_u = W g₂ᵤ + b. It treats all devices
+// alike, whatever their numbers.
 template <typename Real>
 class HsdagNetwork {
  public:

@@ -226,8 +226,8 @@ void HsdagPolicy::decide(Episode& episode, const Step& step, Decide decide) {
   settle(input_->base(), here, episode);
 }
 
-// Decides on the units op by op, with what the state of the episode says of every device, and puts the ops there. Returns
-// the number of decisions.
+// Decides on the units op by op, with what the state of the episode says of every device, and puts the ops there.
+// Returns the number of decisions.
 template <typename Decide>
 std::size_t HsdagPolicy::decide_units(Episode& episode, std::span<const DeviceId> above, Decide decide) {
   auto& trace = static_cast<ChoiceTrace&>(*episode.trace);

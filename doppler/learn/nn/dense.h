@@ -84,8 +84,8 @@ template <typename Real, typename Input>
   }
 }
 
-// y[rows × columns] += x[rows × inner] · w[inner × columns]. In panels of w that stay in the cache for all rows; columns
-// beyond a multiple of kBlock are slower.
+// y[rows × columns] += x[rows × inner] · w[inner × columns]. In panels of w that stay in the cache for all rows;
+// columns beyond a multiple of kBlock are slower.
 template <typename Real>
 void multiply_add(const Real* x, const Real* w, Real* y, std::size_t rows, std::size_t inner, std::size_t columns) {
   const std::size_t blocked = columns / kBlock * kBlock;

@@ -7,8 +7,8 @@
 
 namespace doppler {
 
-// Placeto (Addanki et al., NeurIPS 2019): improves a complete placement, that of list scheduling, in one sweep: every op
-// is visited once, in topological order, and given a device anew. The makespan after every step is simulated, and a
+// Placeto (Addanki et al., NeurIPS 2019): improves a complete placement, that of list scheduling, in one sweep: every
+// op is visited once, in topological order, and given a device anew. The makespan after every step is simulated, and a
 // decision is credited with what becomes of it. It decides on devices only. docs/learning.md says what differs from the
 // published code and why.
 class PlacetoPolicy final : public Policy {

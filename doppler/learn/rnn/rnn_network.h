@@ -10,15 +10,15 @@ struct RnnShape {
   std::size_t groups = 64;  // At most so many groups of ops are placed.
 };
 
-// The recurrent placer (Mirhoseini et al., 2017), a sequence-to-sequence model. An LSTM reads the features of the groups
-// in topological order; its states are e_1 … e_n. A second one begins where the first ended and emits a device for each
-// group in turn: at step t, with y the device before,
+// The recurrent placer (Mirhoseini et al., 2017), a sequence-to-sequence model. An LSTM reads the features of the
+// groups in topological order; its states are e_1 … e_n. A second one begins where the first ended and emits a device
+// for each group in turn: at step t, with y the device before,
 //   input  embedding(y) W + e_t A
 //   attention  a = softmax(h_t Kᵀ / √width) K, where K = E W_k
 //   logits  D [h_t | a] + s · how much faster than the mean each device is
-// Two things differ from the published placer. Attention is by dot products (Luong et al., 2015), which need no tanh for
-// every pair of groups and element. And the decoder is told with e_t whose turn it is, instead of having to count; on
-// gdp_ffnn that made no difference.
+// Two things differ from the published placer. Attention is by dot products (Luong et al., 2015), which need no tanh
+// for every pair of groups and element. And the decoder is told with e_t whose turn it is, instead of having to count;
+// on gdp_ffnn that made no difference.
 template <typename Real>
 class RnnNetwork {
  public:
@@ -49,8 +49,8 @@ class RnnNetwork {
   // Reads the problem. One at a time: it keeps what the tape refers to.
   Encoding encode(Tape<Real>& tape, const RnnInput& input);
 
-  // Emits a device for each group by decide(group, matrix of the logits on `tape`). The pass is on a tape of its own, so
-  // that several episodes read one encoding: its backward() adds to the gradients on the encoder's tape.
+  // Emits a device for each group by decide(group, matrix of the logits on `tape`). The pass is on a tape of its own,
+  // so that several episodes read one encoding: its backward() adds to the gradients on the encoder's tape.
   template <typename Decide>
   void decode(Tape<Real>& tape, Tape<Real>& encoder, const Encoding& encoding, Decide decide) const;
 

@@ -32,8 +32,8 @@ struct UpdateReport {
 };
 
 // The update rules, each on one problem and with one step of the optimiser. The policy looks at the problem once for
-// the whole batch. An update that an exception ends, such as OutOfTime of the policy, leaves policy and optimiser as they
-// were.
+// the whole batch. An update that an exception ends, such as OutOfTime of the policy, leaves policy and optimiser as
+// they were.
 class Learner {
  public:
   // `policy` must outlive it.
@@ -44,8 +44,8 @@ class Learner {
   // Stage I with a placement as the teacher: the task's best.
   UpdateReport follow_best(Task& task, double rate);
   // Stage II: REINFORCE with the batch's mean as baseline, and imitation of an elite. Where the policy likes several
-  // epochs, PPO: each but the first is another step of the optimiser. Where episodes say their progress, what a decision
-  // is credited with is the progress after it, against the mean of the batch at the same decision.
+  // epochs, PPO: each but the first is another step of the optimiser. Where episodes say their progress, what a
+  // decision is credited with is the progress after it, against the mean of the batch at the same decision.
   UpdateReport reinforce(Task& task, double rate, double entropy, Rng rng);
 
   // Makes policy and optimiser what they were before the last update.

@@ -256,8 +256,8 @@ void Trainer::ask_cheap_methods(Task& task) {
   if (options.budget.out_of_time()) throw OutOfTime();  // There may have been more to find.
 }
 
-// Searches from the batch's best half of the time, otherwise from the best elite or a random one. Throws OutOfTime if it
-// is cut short where it has to be repeatable.
+// Searches from the batch's best half of the time, otherwise from the best elite or a random one. Throws OutOfTime if
+// it is cut short where it has to be repeatable.
 void Trainer::seek_expert(Slot& slot, Rng rng) {
   Task& task = *slot.task;
   if (slot.next_chunk == 0) {

@@ -75,8 +75,9 @@ class Trainer {
   SystemStage* system() { return system_.get(); }  // Null if there is none.
 
   bool finished() const;
-  // Makes one update. There must be a task. Throws OutOfTime if it is interrupted, or if the time of the training is over
-  // before: no parameter has changed then, and a training by updates will do the same once more when it is resumed.
+  // Makes one update. There must be a task. Throws OutOfTime if it is interrupted, or if the time of the training is
+  // over before: no parameter has changed then, and a training by updates will do the same once more when it is
+  // resumed.
   TrainingReport step();
   // Makes one update unless the training is finished, interrupted, or out of time before the update is complete.
   std::optional<TrainingReport> advance();

@@ -24,7 +24,8 @@ constexpr double kLargestTotal = 1 << 29;
 constexpr std::array kImbalances = {1.01, 1.05, 1.1, 1.2, 1.4};
 constexpr double kLooseMemory = 10;  // Clusters need not fit anywhere.
 constexpr std::uint64_t kTrials = 10 * kImbalances.size();
-// METIS cannot be interrupted, and divides as many vertices in a tenth of a second. More are merged before it sees them.
+// METIS cannot be interrupted, and divides as many vertices in a tenth of a second. More are merged before it sees
+// them.
 constexpr idx_t kMostVertices = 60'000;
 constexpr std::uint64_t kStepsPerVertex = 64;  // of a Watch, while METIS has them
 
@@ -303,8 +304,8 @@ std::vector<idx_t> bisect(Contraction graph, std::vector<real_t> share, std::arr
   idx_t parts = 2, cut = 0;
   // METIS draws from rand(), which belongs to the whole process and is seeded at each call: a call repeats
   // itself if no other thread draws meanwhile, and the lock keeps our own apart. While it runs, SIGTERM and SIGABRT are
-  // METIS's: it jumps out of itself when one comes. A program that wants SIGTERM for itself blocks it in all threads and
-  // waits for it in one, as the command does (app/console.cpp).
+  // METIS's: it jumps out of itself when one comes. A program that wants SIGTERM for itself blocks it in all threads
+  // and waits for it in one, as the command does (app/console.cpp).
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const int status = METIS_PartGraphRecursive(

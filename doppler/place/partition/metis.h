@@ -12,8 +12,8 @@ namespace doppler {
 // knows no time, and the parts of a cut chain run one after the other.
 Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options);
 
-// Divides groups of ops into `clusters` of about equal work with little transferred between them, whatever devices there
-// are: a number below `clusters` for each group. Some may be empty.
+// Divides groups of ops into `clusters` of about equal work with little transferred between them, whatever devices
+// there are: a number below `clusters` for each group. Some may be empty.
 std::vector<std::uint32_t> metis_clusters(const Problem& problem, std::span<const std::uint32_t> group_of_op,
                                           std::uint32_t groups, std::uint32_t clusters, std::uint64_t seed);
 

@@ -54,8 +54,8 @@ class Portfolio {
     }
     evaluations_ += found.evaluations + 1;
     const Seconds value = objective_.value(found.placement);
-    // It is no worse than its starts, which it may judge by more draws than the objective's. If it is one of them, or no
-    // better, the method that found that is named.
+    // It is no worse than its starts, which it may judge by more draws than the objective's. If it is one of them, or
+    // no better, the method that found that is named.
     const auto same = std::find_if(candidates_.begin(), candidates_.end(),
                                    [&](const Candidate& candidate) { return candidate.value == value; });
     if (same != candidates_.end())

@@ -16,8 +16,8 @@ struct Suggestion {
 };
 
 // The best placement that a simulator corrected by measurements knows: of the policy's answer, of HEFT's, and of what
-// two short annealings make of them and of the incumbent. All go by the expected makespan, which is the prediction. When
-// time is up, it is the best of what there is.
+// two short annealings make of them and of the incumbent. All go by the expected makespan, which is the prediction.
+// When time is up, it is the best of what there is.
 Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
                               const Advice& policy, const MethodOptions& options);
 
