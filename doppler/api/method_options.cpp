@@ -15,9 +15,9 @@ void check_objective(const Problem& problem, const PlaceOptions& options) {
 }
 
 Budget budget_of(const PlaceOptions& options) {
-  const Budget budget =
-      options.evaluations ? Budget::for_evaluations(*options.evaluations) : Budget::for_time(options.time);
-  return budget.until(options.stop);
+  const auto clocked = options.cpu_time ? Budget::for_processor_time : Budget::for_time;
+  return (options.evaluations ? Budget::for_evaluations(*options.evaluations) : clocked(options.time))
+      .until(options.stop);
 }
 
 MethodOptions method_options(const PlaceOptions& options, const Budget& budget,

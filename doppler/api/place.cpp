@@ -23,7 +23,8 @@ std::unique_ptr<LearnedPolicy> load(const Method& method, const PlaceOptions& op
 
 std::string describe_budget(const PlaceOptions& options) {
   if (options.train > 0) return fmt::format("{}s of training", options.train);
-  return options.evaluations ? fmt::format("{} evaluations", *options.evaluations) : fmt::format("{}s", options.time);
+  if (options.evaluations) return fmt::format("{} evaluations", *options.evaluations);
+  return fmt::format("{}s{}", options.time, options.cpu_time ? " of the processor" : "");
 }
 
 // The makespan of everything on the best device that can run and hold it all; none may, or there may be no time to ask

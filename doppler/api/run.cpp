@@ -108,7 +108,7 @@ RunResult run(Executor& executor, const Placement& placement, const MeasureOptio
       if (i >= options.warmup) result.times.push_back(timeline.makespan);
       if (options.on_run) options.on_run(i, timeline.makespan);
     }
-    result.one_device = time_on_one_device(executor, options);
+    if (options.one_device) result.one_device = time_on_one_device(executor, options);
   } catch (const RunCancelled&) {
     result.interrupted = true;
     if (result.times.empty()) throw;

@@ -25,6 +25,7 @@ struct RunFlags : Options {
   ExecutorFlags executor;
   ServeOptions serve;
   unsigned repeat = 20, warmup = 3;
+  bool no_one_device = false;
 };
 
 // A result is written to the file of its name, so that the name must be one of a file.
@@ -82,7 +83,7 @@ void run_verb(RunFlags options) {
   }
   keep_when_interrupted();
   ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
-  MeasureOptions measuring{.repeat = options.repeat, .warmup = options.warmup};
+  MeasureOptions measuring{.repeat = options.repeat, .warmup = options.warmup, .one_device = !options.no_one_device};
   measuring.on_run = [&](unsigned run, Seconds time) {
     progress.show_text("run",
                        fmt::format("{} of {}, {}", run + 1, options.warmup + options.repeat, show_time(loaded, time)));
@@ -114,6 +115,7 @@ void add_run(CLI::App& command) {
   add_executor_flags(*verb, options->executor);
   verb->add_option("--repeat", options->repeat, "Runs that count")->check(whole_number())->capture_default_str();
   verb->add_option("--warmup", options->warmup, "Runs before them")->check(whole_number())->capture_default_str();
+  verb->add_flag("--no-one-device", options->no_one_device, "Do not time one device for comparison");
   verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
   verb->add_option("--output", options->output, "A directory for the program's results, as .npy")->type_name("DIR");

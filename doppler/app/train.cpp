@@ -365,12 +365,25 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
   return result;
 }
 
+// A training that tried placements of every graph and found none that fits has no answer; its policy is kept all the
+// same.
+void refuse_if_nothing_fits(TrainingSession& session, const TrainingResult& result) {
+  if (interrupted() || result.tasks.empty()) return;
+  for (std::size_t i = 0; i < result.tasks.size(); ++i)
+    if (result.tasks[i].best || session.trainer().task(i).evaluations() == 0) return;
+  throw InfeasibleError(
+      fmt::format("train: found no placement that fits in memory, of {} graphs; required devices with more of it",
+                  result.tasks.size()));
+}
+
 void run_train(const TrainOptions& options) {
   check_outputs(options.graphs, {{"--json", options.json}});
   TrainingSession session(options);
   keep_when_interrupted();
   session.run();
-  present(options, result_of(session, options));
+  const TrainingResult result = result_of(session, options);
+  present(options, result);
+  refuse_if_nothing_fits(session, result);
   if (interrupted() && !options.quiet)
     complain(fmt::format("note: go on with --resume, or use {} as it is", options.out));
 }

@@ -11,13 +11,20 @@
 namespace doppler {
 
 // How long a search may go on: a deadline, a number of evaluations, and a token that asks to stop, as Ctrl-C
-// does. Only a number of evaluations gives the same result every time; a deadline depends on the clock.
+// does. Only a number of evaluations gives the same result every time; a deadline depends on a clock, that on the wall
+// or that of the process.
+//
+//   doppler::Budget budget = doppler::Budget::for_time(5).until(token);   // five seconds, or until somebody stops it
+//   while (!budget.out_of_time()) improve();
 class Budget {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
   static Budget unlimited() { return Budget(); }
   static Budget for_time(Seconds time);
+  // The time of this process on its processors, all threads together, whatever else runs there: for comparisons on a
+  // busy machine. A process that waits does not come nearer to its end.
+  static Budget for_processor_time(Seconds time);
   static Budget for_evaluations(std::uint64_t count);
 
   // The same deadline or an earlier one: `fraction` of the time (and evaluations) that is left.
@@ -40,7 +47,11 @@ class Budget {
 
  private:
   using Clock = std::chrono::steady_clock;
+  Budget ending_in(Seconds time) const;
+  Clock::time_point now() const;
+
   Clock::time_point deadline_ = Clock::time_point::max();
+  bool of_processor_ = false;  // which clock the deadline is of
   std::uint64_t evaluations_ = kUnlimited;
   std::stop_token stop_;
 };

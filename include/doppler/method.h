@@ -1,5 +1,16 @@
 #pragma once
 
+// Methods: ways to find a placement. place.h runs one by its name; this is what a method of your own looks like.
+//
+//   doppler::Proposal all_on_one(const doppler::Problem& problem, doppler::Objective&, const doppler::MethodOptions&) {
+//     return {.placement = {.device_of_op = std::vector<doppler::DeviceId>(problem.op_count(), 0)}};
+//   }
+//   doppler::Method mine{"all_on_one", "everything on device 0", doppler::Method::Family::list, false, all_on_one};
+//   doppler::PlaceResult found = doppler::place(problem, mine);   // place.h; verified, simulated, bounded
+//
+// Limits. A method judges placements by the objective that it is given and by nothing else, looks at its budget every
+// few milliseconds, and hands back a placement that names an allowed device for every op; verify() checks that.
+
 #include <functional>
 #include <memory>
 #include <optional>

@@ -30,6 +30,7 @@ namespace doppler {
 struct PlaceOptions {
   std::string method = "auto";                    // methods() lists them
   Seconds time = 10;                              // for methods that search
+  bool cpu_time = false;                          // the time is that of the process on its processors
   std::optional<std::uint64_t> evaluations = {};  // how many simulations instead of how long
   std::uint64_t seed = 0;
   unsigned threads = 1;        // never changes the result, only when it is there

@@ -14,6 +14,12 @@
 
 // What verbs find, as data: one struct each, with to_json(), parse_result() and to_text(). Times are seconds, or the
 // graph's own unit where `unitless`.
+//
+//   const doppler::PlaceResult found = doppler::place(problem);          // place.h
+//   std::cout << doppler::to_text(found);                                // what `doppler place` prints
+//   const doppler::AnyResult same = doppler::parse_result("there", doppler::to_json(found));
+//
+// Limits. JSON of a newer version is refused, not guessed at.
 namespace doppler {
 
 // ---- simulate, place, compare ----

@@ -42,10 +42,11 @@ std::shared_ptr<Executor> make_executor(const Problem& problem, const ExecutorOp
 
 struct MeasureOptions {
   unsigned repeat = 20, warmup = 3;                             // runs that count, and runs before them
+  bool one_device = true;                                       // time everything on one device too
   std::function<void(unsigned run, Seconds time)> on_run = {};  // called after each, from 0 on
 };
 
-// Runs the placement again and again, and everything on one device for comparison. What was interrupted counts as far
+// Runs the placement again and again and, unless told otherwise, everything on one device for comparison. What was interrupted counts as far
 // as it went; RunCancelled if no run had ended. `last` receives the timeline of the last run, if given.
 RunResult run(Executor& executor, const Placement& placement, const MeasureOptions& options = {},
               Timeline* last = nullptr);

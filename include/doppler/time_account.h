@@ -1,5 +1,12 @@
 #pragma once
 
+// Why devices were idle.
+//
+//   for (const doppler::DeviceTime& device : doppler::account_time(problem, timeline))
+//     std::cout << "waited for data " << device.data << " s of " << timeline.makespan << "\n";
+//
+// Limits. Devices of one slot; a gap has one cause, that of the input that came last.
+
 #include <vector>
 
 #include "doppler/problem.h"

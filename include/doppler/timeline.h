@@ -1,5 +1,13 @@
 #pragma once
 
+// When everything happened in one run, simulated or real.
+//
+//   const doppler::Timeline timeline = doppler::ExactObjective(problem).simulate(placement);   // objective.h
+//   for (const doppler::Timeline::Execution& run : timeline.executions)
+//     std::cout << problem.graph().name(run.op) << " " << run.start << " " << run.end << "\n";
+//
+// Limits. A run that is infeasible goes on to its end all the same; `overflow` says where memory was first exceeded.
+
 #include <optional>
 #include <string>
 #include <vector>

@@ -29,6 +29,11 @@ class EngineTest(CommandCase):
             self.assertGreaterEqual(device["busy"], 0)
         self.assertTrue(json.loads((self.directory / "t.json").read_text())["traceEvents"])
 
+    def test_one_device_is_not_timed_if_nobody_wants_to_know(self):
+        done = self.ok("run", self.graph, self.placement, "--machine", "cpu2", "--repeat", 2, "--no-one-device")
+        self.assertIn("measured", done.stdout)
+        self.assertNotIn("one device", done.stdout)
+
     def test_computes_the_same_results_on_one_device_and_on_two(self):
         one = self.directory / "one.json"
         self.ok("place", self.graph, "--machine", "cpu2", "--method", "single", "-o", one)

@@ -138,6 +138,23 @@ class TrainTest(CommandCase):
         self.ok("train", self.graph, "--machine", "p100x4", "--time", "0.3s", "--cpu-time", "--out", out)
         self.assertGreaterEqual(self.metrics(out)[-1]["seconds"], 0.2)
 
+    def test_searches_may_be_timed_by_the_processor(self):
+        result = json.loads(self.ok("place", self.graph, "--machine", "p100x4", "--method", "anneal", "--objective", "exact",
+                                    "--time", "0.2s", "--cpu-time", "--threads", 1, "--json", "-q").stdout)
+        self.assertEqual(result["budget"], "0.2s of the processor")
+        self.assertGreater(result["evaluations"], 1)
+
+    def test_a_training_in_which_nothing_fits_says_so_and_keeps_its_policy(self):
+        heavy, tiny = self.directory / "heavy.json", self.directory / "tiny.json"
+        heavy.write_text(json.dumps({"format": "doppler-graph", "version": 1, "ops": [
+            {"name": name, "kind": "matmul", "flops": 1e9, "parameter_bytes": 1 << 20} for name in ("a", "b")]}))
+        tiny.write_text(json.dumps({"format": "doppler-machine", "version": 1, "devices": [
+            {"name": "gpu", "count": 2, "type": "gpu", "memory": 1000, "rates": [{"flops_per_second": 1e12}]}]}))
+        out = self.directory / "run"
+        self.fails("train: found no placement that fits in memory, of 1 graphs", "train", heavy, "--machine", tiny,
+                   "--episodes", 32, "--out", out, "-q", code=3)
+        self.assertTrue((out / "policy").exists())
+
     def test_ablations_are_part_of_what_is_resumed(self):
         out = self.train("run", "--without", "coparents,plc")
         again = ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--seed", 3, "--out", out, "--resume")

@@ -34,6 +34,20 @@ TEST(ABudget, IsShiftedByTime) {
   EXPECT_FALSE(Budget::unlimited().shifted_by(-1).has_deadline());
 }
 
+TEST(ABudget, OfProcessorTimeEndsWhenTheProcessHasWorkedForSoLong) {
+  constexpr Seconds kTime = 0.02;
+  const auto processor = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  const Seconds before = processor();
+  const Budget budget = Budget::for_processor_time(kTime);
+  EXPECT_FALSE(budget.out_of_time());
+  EXPECT_LE(budget.share(0.5).time_left(), kTime / 2);
+  EXPECT_GT(budget.shifted_by(100).time_left(), 99.0);
+  while (!budget.out_of_time()) {
+  }
+  constexpr Seconds kResolution = 1e-3;  // of std::clock(), generously
+  EXPECT_GE(processor() - before, kTime - kResolution);
+}
+
 TEST(AWatch, LetsShortWorkFinishAndEndsLongWork) {
   Watch late(Budget::for_time(0));
   EXPECT_NO_THROW(late.step(1000));

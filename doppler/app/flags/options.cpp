@@ -97,6 +97,7 @@ void add_objective_flag(CLI::App& verb, Options& options) {
 void add_search_flags(CLI::App& verb, Options& options) {
   CLI::Option* time =
       verb.add_option("--time", options.time, "For methods that search: how long, each")->capture_default_str();
+  verb.add_flag("--cpu-time", options.cpu_time, "--time is of the processor, for comparisons on a busy machine");
   verb.add_option("--evaluations", options.evaluations, "For methods that search: how many simulations; reproducible")
       ->check(whole_number())
       ->excludes(time);

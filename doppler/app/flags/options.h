@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t seed = 0;
 
   std::string time = "10s";
+  bool cpu_time = false;
   std::optional<std::uint64_t> evaluations;
   unsigned threads = 1;
   bool published = false;

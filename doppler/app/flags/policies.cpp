@@ -33,6 +33,7 @@ PlaceOptions place_options(const Options& options, const PolicyOptions& policy) 
   PlaceOptions result;
   result.evaluations = options.evaluations;
   result.time = parse_duration(options.time, "--time");
+  result.cpu_time = options.cpu_time;
   result.seed = options.seed;
   result.threads = options.threads;
   result.published = options.published;

@@ -136,10 +136,9 @@ std::optional<TrainingReport> Trainer::advance() {
 
 // How long an update may take.
 Budget Trainer::budget(bool timed) const {
-  const Budget budget = timed && options_.updates == 0 && !options_.cpu_time
-                            ? Budget::for_time(options_.time - seconds())
-                            : Budget::unlimited();
-  return budget.until(options_.stop);
+  const auto clocked = options_.cpu_time ? Budget::for_processor_time : Budget::for_time;
+  const bool ends = timed && options_.updates == 0;
+  return (ends ? clocked(options_.time - seconds()) : Budget::unlimited()).until(options_.stop);
 }
 
 TrainingReport Trainer::step() {
