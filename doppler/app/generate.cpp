@@ -44,7 +44,7 @@ void add_family(CLI::App& generate, const char* name, const char* summary, Graph
 }  // namespace
 
 void add_generate(CLI::App& command) {
-  CLI::App* verb = command.add_subcommand("generate", "Make a graph of any size");
+  CLI::App* verb = command.add_subcommand("generate", "Make a graph or a model of any size");
   verb->require_subcommand(1);
   verb->footer("Example:\n  doppler generate chain-of-blocks --ops 240 --width 6 -o graph.json");
   add_family(
@@ -69,6 +69,7 @@ void add_generate(CLI::App& command) {
         family.add_option("--depth", options.depth, "Ops per branch")->check(whole_number())->capture_default_str();
       });
   add_program_families(*verb);
+  add_model_families(*verb);
 }
 
 }  // namespace doppler

@@ -44,5 +44,7 @@ program::EinProgram read_ein(const std::string& path);
 
 // Adds chainmm, ffnn, llama-block, llama-layer and llama to `generate`.
 void add_program_families(CLI::App& generate);
+// Adds the ONNX models of the zoo to it.
+void add_model_families(CLI::App& generate);
 
 }  // namespace doppler
