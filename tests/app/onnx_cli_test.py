@@ -117,6 +117,21 @@ class OnnxTest(unittest.TestCase):
         devices = json.loads(out.read_text())
         self.assertEqual([devices[f"layers.{i}"] for i in range(12)], [0] * 12)
 
+    def test_published_architectures_are_generated_placed_and_cut(self):
+        model, out = self.directory / "model.onnx", self.directory / "map.json"
+        self.ok("generate", "resnet50", "--image", 64, "-o", model)
+        facts = json.loads(self.ok("info", model, "--json"))
+        self.assertEqual((facts["format"], facts["warnings"]), ("onnx", []))
+        self.ok("place", model, "-m", "v100x4", "--method", "single", "--export", "device-map", "-o", out)
+        self.assertEqual(json.loads(out.read_text())["layer3"], 0)
+        self.ok("place", model, "-m", "v100x4", "--method", "heft", "--shard", 2)
+        self.ok("generate", "bert-base", "--layers", 1, "--width", 32, "--heads", 2, "--hidden", 64, "--vocabulary", 20,
+                "--weights", 1, "-o", model)
+        self.assertEqual(json.loads(self.ok("info", model, "--json"))["warnings"], [])
+        self.fails("image: found 100; required a multiple of 16", "generate", "vit-b16", "--image", 100, "-o", model)
+        self.fails("heads: found 7 of width 768; required a number that divides it", "generate", "bert-base", "--heads", 7)
+        self.fails("--batch: found 0; required at least 1", "generate", "resnet50", "--batch", 0)
+
     def test_a_model_is_lowered_from_standard_input(self):
         content = (MODELS / "conv.onnx").read_bytes()
         done = subprocess.run([DOPPLER, "lower", "-", "--plan", "uncut"], input=content, capture_output=True,
