@@ -40,7 +40,7 @@ std::uint64_t MeasuredObjective::refused() const {
   const std::lock_guard lock(shared_->mutex);
   return shared_->refused;
 }
-const DeviceRatios* MeasuredObjective::ratios() const {
+const TimeRatios* MeasuredObjective::ratios() const {
   const std::lock_guard lock(shared_->mutex);
   return shared_->observed ? &shared_->ratios : nullptr;
 }

@@ -8,7 +8,7 @@
 
 #include "doppler/executor.h"
 #include "doppler/objective.h"
-#include "doppler/sim/device_ratios.h"
+#include "doppler/sim/time_ratios.h"
 
 namespace doppler {
 
@@ -50,7 +50,7 @@ class MeasuredObjective final : public Objective {
   std::uint64_t refused() const;  // evaluations by prediction
 
   // What the runs of this process say of the devices; null: there was none.
-  const DeviceRatios* ratios() const;
+  const TimeRatios* ratios() const;
 
   // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
   std::uint64_t key(const Placement& placement) const;
@@ -65,7 +65,7 @@ class MeasuredObjective final : public Objective {
     std::recursive_mutex mutex;
     std::shared_ptr<Executor> executor;
     std::function<void(std::uint64_t key, Seconds time)> on_run;
-    DeviceRatios ratios;
+    TimeRatios ratios;
     bool observed = false;
     Seconds incumbent_time = 0, incumbent_prediction = 0;
     std::unordered_map<std::uint64_t, std::vector<Seconds>> times;  // by key; looked up, never iterated

@@ -124,7 +124,7 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
   const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
     return zero_shot(policy_, problem, objective, kPolicySamples, how);
   };
-  const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), task_.best(), advice, options);
+  const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), {task_.best()}, advice, options);
   if (found.predicted >= found.before) return;
   try {
     objective_.measure(found.placement);
