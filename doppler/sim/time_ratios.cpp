@@ -6,6 +6,7 @@
 
 #include "doppler/base/statistics.h"
 #include "doppler/graph/op_signature.h"
+#include "doppler/sim/simulator.h"
 
 namespace doppler {
 namespace {
@@ -127,6 +128,11 @@ void TimeRatios::observe_links(const Timeline& timeline) {
     }
 }
 
+void TimeRatios::believe(DeviceId device, double ratio) {
+  tracks_[device] = {};
+  tracks_[device].observe(std::log(ratio));
+}
+
 double TimeRatios::guess_of_others(DeviceId device) const {
   std::vector<double> others;
   for (DeviceId other = 0; other < devices_; ++other)
@@ -231,6 +237,52 @@ bool TimeRatios::restore(std::vector<RatioTrack> tracks) {
   if (tracks.size() != tracks_.size()) return false;
   tracks_ = std::move(tracks);
   return true;
+}
+
+TimeRatios fit_time_ratios(const Problem& problem, std::span<const MeasuredMakespan> measured) {
+  constexpr double kSteps[] = {0.4, 0.2, 0.1, 0.05};  // of the logarithm
+  constexpr double kPrice = 0.01;                     // of a ratio that is e times the common one
+  constexpr std::size_t kMostPlacements = 32;         // the newest, which are those that matter
+  measured = measured.last(std::min(measured.size(), kMostPlacements));
+  const DeviceId devices = problem.device_count();
+  std::vector<double> logs(devices, 0);
+  const auto ratios_of = [&](double common) {
+    TimeRatios ratios(problem);
+    for (DeviceId device = 0; device < devices; ++device) ratios.believe(device, std::exp(common + logs[device]));
+    return ratios;
+  };
+  // The common ratio is the mean error, as far as ops and not transfers make the makespan.
+  const auto error = [&](double* common) {
+    Simulator simulator(problem.on(ratios_of(0).corrected()));
+    std::vector<double> errors;
+    for (const MeasuredMakespan& run : measured)
+      errors.push_back(std::log(run.makespan) - std::log(simulator.makespan(run.placement)));
+    const double middle = median(errors);
+    if (common != nullptr) *common = middle;
+    double sum = 0;
+    for (const double one : errors) sum += (one - middle) * (one - middle);
+    for (const double one : logs) sum += kPrice * one * one;
+    return sum;
+  };
+  double best = error(nullptr);
+  for (const double step : kSteps)
+    for (bool better = true; better;) {
+      better = false;
+      for (DeviceId device = 0; device < devices; ++device)
+        for (const double change : {step, -step}) {
+          logs[device] += change;
+          const double now = error(nullptr);
+          if (now < best) {
+            best = now;
+            better = true;
+          } else {
+            logs[device] -= change;
+          }
+        }
+    }
+  double common = 0;
+  error(&common);
+  return ratios_of(common);
 }
 
 }  // namespace doppler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class TimeRatios {
   explicit TimeRatios(const Problem& problem);
 
   void observe(const Timeline& timeline);
+  // Takes somebody's word for a device.
+  void believe(DeviceId device, double ratio);
   // The best guess. Never observed: the median of the others, or 1.
   double ratio(DeviceId device) const;
   double ratio(DeviceId src, DeviceId dst) const;  // of a link
@@ -96,5 +99,14 @@ class TimeRatios {
   std::size_t kinds_ = 0;
   std::vector<RatioTrack> tracks_;  // by device, then by link (src, dst), then by kind and device
 };
+
+// The ratios of devices that explain measured makespans best, for systems that keep no timelines: those by which the
+// simulator is the least wrong, in squares of logarithms, with a small price on ratios that differ from the common one.
+// Found by changing one device's ratio at a time. Links stay as modelled.
+struct MeasuredMakespan {
+  Placement placement;
+  Seconds makespan = 0;
+};
+TimeRatios fit_time_ratios(const Problem& problem, std::span<const MeasuredMakespan> measured);
 
 }  // namespace doppler

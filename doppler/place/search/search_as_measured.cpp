@@ -44,6 +44,11 @@ std::vector<Placement> find_candidates(const Problem& corrected, std::vector<Pla
 
 }  // namespace
 
+std::unique_ptr<Objective> corrected_objective(const TimeRatios& ratios, const Problem& problem) {
+  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  return std::make_unique<ExpectedObjective>(problem.on(ratios.corrected()), jitter, Draws{kDraws, Draws::searched});
+}
+
 Suggestion search_as_measured(const TimeRatios& ratios, const Problem& problem, std::vector<Placement> known,
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "doppler/method.h"
 #include "doppler/sim/time_ratios.h"
@@ -14,6 +15,9 @@ struct Suggestion {
   Placement placement;                // the incumbent itself, if nothing better was found
   Seconds predicted = 0, before = 0;  // of it, and of the incumbent
 };
+
+// The expected makespan in a simulator corrected by measurements: what search_as_measured() goes by while it searches.
+std::unique_ptr<Objective> corrected_objective(const TimeRatios& ratios, const Problem& problem);
 
 // The best placement that a simulator corrected by measurements knows: of those known already, of which the first is the
 // incumbent, of the policy's answer, of HEFT's, and of what two short annealings make of all of them. All go by the
