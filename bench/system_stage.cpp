@@ -3,7 +3,7 @@
 // The system is the machine p100x4 (jitter 0.1), but for something that the model does not know: device 0 takes 1.75
 // times as long, the link between devices 0 and 1 takes four times as long, or the ops of the kind that takes the most
 // time take 1.4 times as long on devices 2 and 3. All begin with the same placement, annealed in the model, and may run
-// the system 120 times (stage III has 150, of which its final keeps 28):
+// the system 60 times (stage III has 75, of which its final keeps 12):
 //   stage III   the shipped policy, system stage alone
 //   random      a few ops of the fastest known placement are moved at random, and what comes of it is run
 //   anneal      annealing in the simulator that the same runs correct, what it finds is run
@@ -40,7 +40,7 @@ namespace doppler {
 namespace {
 
 constexpr double kSigma = 0.1;
-constexpr std::uint64_t kRuns = 120, kStageRuns = 150, kSeeds = 5, kEvaluations = 20'000;
+constexpr std::uint64_t kRuns = 60, kStageRuns = 75, kSeeds = 5, kEvaluations = 4'000;
 constexpr double kClose = 1.02;
 constexpr std::size_t kRepeats = 3;
 
@@ -138,6 +138,7 @@ void stage_three(const Problem& model, const std::shared_ptr<HiddenSystem>& syst
   SystemStageOptions options;
   options.runs = kStageRuns;
   options.seed = seed;
+  options.search_evaluations = kEvaluations;
   SystemStage stage(*policy, *simulated, system, options);
   while (!stage.finished()) stage.step(Rng(mix(seed, stage.steps())));
 }
@@ -153,9 +154,11 @@ class Rival {
   }
   virtual ~Rival() = default;
   void search() {
-    for (std::uint64_t step = 0; system_->runs.size() < kRuns && step < 2 * kRuns; ++step) {
-      const Placement next = suggest(step);
+    constexpr int kMostIdle = 8;  // suggestions in a row that are known, or refused
+    for (int idle = 0; system_->runs.size() < kRuns && idle < kMostIdle; ++idle) {
+      const Placement next = suggest();
       if (objective_.knows(next) || objective_.would_refuse(next)) continue;
+      idle = 0;
       const Seconds time = objective_.measure(next);
       tried_.push_back({next, time});
       if (time < best_time_) best_time_ = time, best_ = next;
@@ -163,7 +166,7 @@ class Rival {
   }
 
  protected:
-  virtual Placement suggest(std::uint64_t step) = 0;
+  virtual Placement suggest() = 0;
 
   const Problem model_;
   const std::shared_ptr<HiddenSystem> system_;
@@ -176,12 +179,12 @@ class Rival {
 
 class RandomRival final : public Rival {
   using Rival::Rival;
-  Placement suggest(std::uint64_t) override { return moved(model_, best_, rng_); }
+  Placement suggest() override { return moved(model_, best_, rng_); }
 };
 
 class AnnealRival final : public Rival {
   using Rival::Rival;
-  Placement suggest(std::uint64_t) override {
+  Placement suggest() override {
     return search_as_measured(*objective_.ratios(), model_, {best_}, {}, evaluations(kEvaluations, rng_.bits()))
         .placement;
   }
@@ -237,7 +240,7 @@ class SurrogateRival final : public Rival {
     return b;
   }
 
-  Placement suggest(std::uint64_t) override {
+  Placement suggest() override {
     constexpr double kRidge = 1e-3, kNoise = 0.02;
     constexpr std::size_t kCandidates = 200, kBestKnown = 3;
     for (; known_.size() < tried_.size();) {

@@ -18,6 +18,7 @@ constexpr double kLinkDeviations = 3;     // and one of a link: there are many m
 constexpr double kDoubtOfKinds = 2;       // runs that a kind must be seen in to be half believed
 constexpr double kDoubtOfLinks = 0.5;     // and a link, which can differ much more
 constexpr double kEqualKinds = 0.02;      // kinds that differ by less are one
+constexpr double kNegligible = 0.01;      // part of a run that is added to both times of a transfer
 constexpr std::size_t kLeastOfAKind = 2;  // ops of a kind that a run must have on a device to say something of it
 
 struct RatioSample {
@@ -111,12 +112,15 @@ void TimeRatios::observe_ops(const Timeline& timeline) {
 }
 
 void TimeRatios::observe_links(const Timeline& timeline) {
+  // Whoever moves a tensor gets up late now and then. That is many times what a small transfer takes, and says nothing
+  // of large ones: a transfer counts for as much as it is long beside the run.
+  const Seconds negligible = kNegligible * timeline.makespan;
   std::vector<std::vector<RatioSample>> samples(devices_ * devices_);
   for (const Timeline::Transfer& move : timeline.transfers) {
     const Seconds modelled = problem_.costs().transfer_time(move.tensor, move.src, move.dst);
     const Seconds measured = move.end - move.start;
     if (modelled > 0 && measured > 0)
-      samples[move.src * devices_ + move.dst].push_back({measured / modelled, modelled});
+      samples[move.src * devices_ + move.dst].push_back({(measured + negligible) / (modelled + negligible), modelled});
   }
   for (DeviceId src = 0; src < devices_; ++src)
     for (DeviceId dst = 0; dst < devices_; ++dst) {

@@ -37,7 +37,8 @@ struct RatioTrack {
 // Per device and run there is one number, the median of its ops weighted by their modelled time, so that neither a few
 // odd ops nor the many tiny ones decide. Per kind of op and device there is how much that kind differs from it. Per
 // link (one direction) it is the weighted median of the transfers from their start to their end: the time that they
-// queued is left out, because a simulator finds that by itself. A link of which little was seen is as the others of its
+// queued is left out, because a simulator finds that by itself. To both times a hundredth of the run is added, so that
+// transfers that are short beside the run hardly say anything. A link of which little was seen is as the others of its
 // class are, which are those that the machine says are equal.
 //
 // A device or a link that no run uses is not believed to stay as it was: its ratio goes slowly to the median of the

@@ -462,6 +462,16 @@ TEST(TimeRatiosTest, OfALinkLeaveOutTheTimeThatTransfersQueue) {
   EXPECT_DOUBLE_EQ(corrected.costs().op_time(0, 0), 1);
 }
 
+TEST(TimeRatiosTest, OfALinkHardlyGoByTransfersThatAreShortBesideTheRun) {
+  // A transfer of 2 that takes 22 in a run of 8000: (22 + 80) / (2 + 80), not 11.
+  const Problem world(test::graph_of({1, 1}, {{0, 1, 2.0}}), test::machine_of({"any", "any"}));
+  TimeRatios ratios(world);
+  Timeline timeline = one_transfer(0, 0, 22);
+  timeline.makespan = 8000;
+  ratios.observe(timeline);
+  EXPECT_DOUBLE_EQ(ratios.ratio(0, 1), 102.0 / 82);
+}
+
 TEST(TimeRatiosTest, NoticeALinkThatBecomesSlow) {
   const Problem world(test::graph_of({1, 1}, {{0, 1, 2.0}}), test::machine_of({"any", "any"}));
   TimeRatios ratios(world);

@@ -18,7 +18,6 @@ constexpr double kSignificance = 0.05;        // The final's largest p-value, be
 constexpr std::uint64_t kRunsPerStep = 4;     // A policy that has settled needs no runs, and must end nevertheless.
 constexpr std::uint32_t kPolicySamples = 16;  // Samples of the policy, where it is asked as a whole.
 constexpr std::uint64_t kNewPlacements = 2;   // Samples of the policy that are run per update, at most.
-constexpr std::uint64_t kSearchEvaluations = 20'000;  // Evaluations by the corrected simulator, per update.
 
 LearnerOptions learner_of(const SystemStageOptions& options) {
   LearnerOptions result = options.learner;
@@ -121,7 +120,7 @@ void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
   const std::optional<TimeRatios> ratios = objective_.ratios();
   if (!ratios) return;
   MethodOptions options;
-  options.budget = Budget::for_evaluations(kSearchEvaluations);
+  options.budget = Budget::for_evaluations(options_.search_evaluations);
   options.seed = seed;
   const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
     return zero_shot(policy_, problem, objective, kPolicySamples, how);

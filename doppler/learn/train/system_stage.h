@@ -11,10 +11,11 @@ namespace doppler {
 struct SystemStageOptions {
   std::uint64_t runs = 400;  // Runs of the system, all in all; a final that is interrupted is run again as a whole.
   MeasuredObjectiveOptions measuring;
-  double rate = 3e-4;      // The rate is gentle: there are few updates, and their times vary.
-  double entropy = 1e-3;   // The weight of the entropy.
-  std::size_t batch = 8;   // Episodes per update.
-  LearnerOptions learner;  // Everything else that a learner wants to know; its batch plays no part.
+  double rate = 3e-4;                         // The rate is gentle: there are few updates, and their times vary.
+  double entropy = 1e-3;                      // The weight of the entropy.
+  std::size_t batch = 8;                      // Episodes per update.
+  std::uint64_t search_evaluations = 20'000;  // Evaluations by the corrected simulator, per update.
+  LearnerOptions learner;                     // Everything else that a learner wants to know; its batch plays no part.
   std::uint64_t seed = 0;
 };
 
