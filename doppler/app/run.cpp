@@ -12,8 +12,6 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/engine/threads/threads_executor.h"
-#include "doppler/kernels/npy.h"
 #include "doppler/program/text/program_json.h"
 #include "doppler/report/trace.h"
 
@@ -43,10 +41,10 @@ void check_result_names(const program::Program& program) {
 }
 
 // Runs the program once more and writes a file per output and per value that an update computes.
-void write_results(ThreadsExecutor& executor, const Placement& placement, const std::string& directory) {
-  const program::Program& program = *executor.problem().program()->program;
-  for (const auto& [id, array] : executor.compute(placement))
-    write_file_atomically(fmt::format("{}/{}.npy", directory, program.node(id).name), to_npy(array));
+void write_results(Executor& executor, const Placement& placement, const std::string& directory) {
+  executor.results(placement, [&](const std::string& name, const std::string& npy) {
+    write_file_atomically(fmt::format("{}/{}.npy", directory, name), npy);
+  });
 }
 
 void make_directory(const std::string& path) {
@@ -62,6 +60,7 @@ void check_files(const RunFlags& options) {
                                                                                           {"--json", options.json},
                                                                                           {"--log", serving.log},
                                                                                           {"--plot", serving.plot},
+                                                                                          {"--state", serving.state},
                                                                                           {"-o", serving.placement}});
 }
 
@@ -93,7 +92,7 @@ void run_verb(RunFlags options) {
   result.graph = loaded.file.path;
   result.devices = options.executor.devices;
   if (!options.output.empty() && !result.interrupted) try {
-      write_results(dynamic_cast<ThreadsExecutor&>(*executor), placement, options.output);
+      write_results(*executor, placement, options.output);
     } catch (const RunCancelled&) {
       // What was measured is kept; the program's results are not there.
     }

@@ -1,5 +1,7 @@
 #include "doppler/app/serve.h"
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
@@ -12,39 +14,25 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/bounds.h"
-#include "doppler/engine/emulated/emulated_executor.h"
 #include "doppler/report/plots.h"
 #include "doppler/serve/service.h"
 
 namespace doppler {
 namespace {
 
-Drift parse_drift(const std::string& text, const Machine& machine) {
-  const auto wrong = [&] {
-    return InputError(fmt::format("--drift: found '{}'; required device=factor@run, such as 0=2@100", text));
-  };
-  const std::size_t at = text.rfind('@');
-  const std::size_t equals = text.rfind('=', at);
-  if (at == std::string::npos || equals == std::string::npos || equals == 0) throw wrong();
-  char* end = nullptr;
-  const std::string factor = text.substr(equals + 1, at - equals - 1), run = text.substr(at + 1);
-  Drift drift;
-  drift.factor = std::strtod(factor.c_str(), &end);
-  if (factor.empty() || *end != '\0' || !(drift.factor > 0) || drift.factor > 1e6) throw wrong();
-  drift.run = std::strtoull(run.c_str(), &end, 10);
-  if (run.empty() || *end != '\0' || run.find_first_not_of("0123456789") != std::string::npos) throw wrong();
-  drift.device = machine.device_by_name(text.substr(0, equals));
-  return drift;
-}
-
 // A file of one JSON object per line: every run, and every decision as it is made.
 class ServiceLog {
  public:
-  explicit ServiceLog(const std::string& path) : path_(path) {
+  // Begins anew, or goes on after what a state of the deployment has behind it.
+  ServiceLog(const std::string& path, const Deployment& deployment, std::uint64_t kept_bytes)
+      : path_(path), written_(deployment.runs() > 0 ? deployment.events().size() : 0) {
     if (path.empty()) return;
-    file_.open(path, std::ios::trunc);
+    if (deployment.runs() > 0) cut(kept_bytes);
+    file_.open(path, deployment.runs() > 0 ? std::ios::app : std::ios::trunc);
     if (!file_) throw InputError(fmt::format("{}: cannot be written; required a place for the log", path));
+    bytes_ = kept_bytes;
   }
+  std::uint64_t bytes() const { return bytes_; }
   void run(std::size_t number, Seconds time, bool challenger) {
     write({{"run", number}, {"role", challenger ? "challenger" : "incumbent"}, {"seconds", time}});
   }
@@ -58,20 +46,64 @@ class ServiceLog {
   }
 
  private:
+  // Runs after the state was written are served again, and so are their lines.
+  void cut(std::uint64_t bytes) const {
+    std::error_code failed;
+    const std::uint64_t found = std::filesystem::file_size(path_, failed);
+    if (failed || found < bytes)
+      throw InputError(fmt::format("--log: found {} bytes in '{}'; required the log of the state, of at least {} bytes",
+                                   failed ? 0 : found, path_, bytes));
+    std::filesystem::resize_file(path_, bytes, failed);
+    if (failed) throw InputError(fmt::format("{}: {}; required a log that can be written", path_, failed.message()));
+  }
   void write(const nlohmann::ordered_json& line) {
     if (!file_.is_open()) return;
-    file_ << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n" << std::flush;
+    const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    file_ << text << std::flush;
+    bytes_ += text.size();
     if (!file_) throw InputError(fmt::format("{}: cannot be written; required a disk with room", path_));
   }
   std::string path_;
   std::ofstream file_;
   std::size_t written_ = 0;
+  std::uint64_t bytes_ = 0;
 };
 
-// Serves the graph, and writes the log and the progress meanwhile.
+// The file that has what the deployment knows: written at every decision, and at least once a second between two runs.
+class ServiceState {
+ public:
+  explicit ServiceState(std::string path) : path_(std::move(path)) {}
+  // Takes up what an earlier service left there, if any, and returns how long its log was.
+  std::uint64_t resume(Deployment& deployment, std::size_t runs) {
+    if (path_.empty() || !std::filesystem::exists(path_)) return 0;
+    const std::uint64_t log_bytes = deployment.restore(path_, read_file(path_));
+    if (deployment.runs() >= runs)
+      throw InputError(fmt::format("--runs: found {}; required more than the {} runs that '{}' has behind it", runs,
+                                   deployment.runs(), path_));
+    decisions_ = deployment.events().size();
+    return log_bytes;
+  }
+  void keep(const Deployment& deployment, std::uint64_t log_bytes, bool at_once) {
+    constexpr auto kLongest = std::chrono::seconds(1);
+    const auto now = std::chrono::steady_clock::now();
+    if (path_.empty() || (!at_once && deployment.events().size() == decisions_ && now - last_ < kLongest)) return;
+    write_file_atomically(path_, deployment.save(log_bytes));
+    decisions_ = deployment.events().size();
+    last_ = std::chrono::steady_clock::now();
+  }
+
+ private:
+  std::string path_;
+  std::size_t decisions_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Serves the graph, and writes the log, the state and the progress meanwhile.
 ServiceResult serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment,
-                           ServiceOptions service, const std::string& log_path, bool quiet) {
-  ServiceLog log(log_path);
+                           ServiceOptions service, const ServeOptions& files, bool quiet) {
+  ServiceState state(files.state);
+  const std::uint64_t kept_bytes = state.resume(deployment, service.runs);
+  ServiceLog log(files.log, deployment, kept_bytes);
   ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
   Seconds last = 0;
   std::uint64_t shown = 0;
@@ -81,13 +113,17 @@ ServiceResult serve_logged(const LoadedProblem& loaded, Executor& executor, Depl
   };
   service.on_decisions = [&] {
     log.events(deployment);
+    state.keep(deployment, log.bytes(), false);
     if (deployment.runs() == shown) return;
     shown = deployment.runs();
     progress.show_text("serve", fmt::format("run {} of {}, {}, {} changes", shown, service.runs,
                                             show_time(loaded, last), deployment.changes()));
   };
   ServiceResult result = run_service(executor, deployment, service);
+  log.events(deployment);
+  if (!deployment.running()) state.keep(deployment, log.bytes(), true);
   result.graph = loaded.file.path;
+  if (result.times.empty() && result.ended) throw InfeasibleError(*result.ended);
   if (result.times.empty()) throw RunCancelled("run: interrupted before the first run had ended");
   return result;
 }
@@ -122,7 +158,12 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
       ->capture_default_str();
   serving(verb.add_option("--checkpoint", options.checkpoint, "The policy that suggests challengers; default: shipped"))
       ->type_name("PATH");
-  serving(verb.add_option("--drift", options.drift, "Emulated: device=factor@run, slower from that run on"));
+  serving(verb.add_option("--drift", options.drift,
+                          "Emulated, from a run on: device=factor@run, device-device=factor@run (a link), "
+                          "device=gone@run, device=back@run"));
+  serving(verb.add_option("--state", options.state,
+                          "What was learned, kept up to date; a service that finds it goes on from there"))
+      ->type_name("FILE");
   serving(verb.add_option("--log", options.log, "Every run and every decision, as JSON lines"))->type_name("FILE");
   serving(verb.add_option("--plot", options.plot, "Time per run as an SVG picture"))->type_name("FILE");
   serving(verb.add_option("-o", options.placement, "The placement at the end"))->type_name("FILE");
@@ -131,10 +172,9 @@ void add_serve_flags(CLI::App& verb, ServeOptions& options) {
 void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placement& start, const ServeOptions& serving,
            const Options& options) {
   ServiceOptions service;
-  if (!serving.drift.empty() && !flags.emulated()) throw InputError("--drift: required --devices emulated");
   const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options);
-  if (const auto emulated = std::dynamic_pointer_cast<EmulatedExecutor>(executor))
-    service.slow_down = [emulated](DeviceId device, double factor) { emulated->slow_down(device, factor); };
+  if (!serving.drift.empty() && executor->emulation() == nullptr)
+    throw InputError("--drift: required --devices emulated");
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;
   deploying.max_slowdown = serving.max_slowdown;
@@ -147,11 +187,11 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   service.stop = interruption();
   for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
   keep_when_interrupted();
-  const ServiceResult result =
-      serve_logged(loaded, *executor, deployment, std::move(service), serving.log, options.quiet);
+  const ServiceResult result = serve_logged(loaded, *executor, deployment, std::move(service), serving, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options, deploying.policy->name());
   if (!serving.plot.empty()) write_file_atomically(serving.plot, plot_to_svg(service_plot(result)));
   present(options, result);
+  if (result.ended) throw InfeasibleError(*result.ended);
 }
 
 }  // namespace doppler

@@ -17,8 +17,8 @@ struct ServeOptions {
   unsigned runs = 200;
   double explore = 0.1, max_slowdown = 1.2;
   std::string search_time = "200ms", checkpoint;
-  std::string log, plot, placement;  // files to write; those that are empty are not written
-  std::vector<std::string> drift;    // "device=factor@run", of emulated devices
+  std::string log, plot, placement, state;  // files to write; those that are empty are not written
+  std::vector<std::string> drift;           // as parse_drift() reads them, of emulated devices
 };
 void add_serve_flags(CLI::App& verb, ServeOptions& options);
 

@@ -121,16 +121,22 @@ double TrainingRun::resume(Trainer& trainer) {
 void TrainingRun::keep_measurements(MeasuredObjective& objective) {
   const std::string path = file("measurements.jsonl");
   const auto recall = [&](const nlohmann::json& entry) {
-    objective.recall(std::stoull(entry.at("placement").get<std::string>(), nullptr, 16),
-                     entry.at("seconds").get<Seconds>());
+    Placement placement{entry.at("assignment").get<std::vector<DeviceId>>(), {}, {}};
+    if (entry.contains("priority")) entry["priority"].get_to(placement.priority);
+    try {
+      verify(objective.problem(), placement);
+    } catch (const InternalError& error) {
+      throw InputError(error.what());
+    }
+    objective.recall(placement, entry.at("seconds").get<Seconds>());
     return true;
   };
-  write_file_atomically(path, resumes_ ? read_json_lines(path, "a placement's hash and its seconds", recall) : "");
+  write_file_atomically(path, resumes_ ? read_json_lines(path, "a placement and its seconds", recall) : "");
   measurements_.open(path, std::ios::app);
-  objective.on_run([this, path](std::uint64_t key, Seconds time) {
-    measurements_ << nlohmann::ordered_json{{"placement", fmt::format("{:016x}", key)}, {"seconds", time}}.dump()
-                  << "\n"
-                  << std::flush;
+  objective.on_run([this, path](const Placement& placement, Seconds time) {
+    nlohmann::ordered_json line = {{"seconds", time}, {"assignment", placement.device_of_op}};
+    if (!placement.priority.empty()) line["priority"] = placement.priority;
+    measurements_ << line.dump() << "\n" << std::flush;
     if (!measurements_) throw InputError(fmt::format("{}: cannot be written; required a disk with room", path));
   });
 }

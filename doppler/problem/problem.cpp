@@ -55,7 +55,7 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machi
       costs_(std::make_shared<Costs>(graph_, machine_)),
       rules_(rules) {
   check_rules(rules_, *machine_);
-  choices_ = choose(std::move(pins));
+  choices_ = choose(std::move(pins), {});
 }
 
 Problem Problem::with(const Rules& rules) const {
@@ -68,6 +68,16 @@ Problem Problem::with(const Rules& rules) const {
 Problem Problem::on(Machine machine) const {
   Problem other(graph_, std::make_shared<Machine>(std::move(machine)), rules_, pins());
   other.program_ = program_;
+  if (!choices_->closed.empty()) other.choices_ = other.choose(pins(), choices_->closed);
+  return other;
+}
+
+Problem Problem::without(std::span<const DeviceId> devices) const {
+  std::vector<char> closed = choices_->closed;
+  closed.resize(device_count(), 0);
+  for (const DeviceId device : devices) closed.at(device) = 1;
+  Problem other = *this;
+  other.choices_ = choose(pins(), std::move(closed));
   return other;
 }
 
@@ -83,10 +93,11 @@ Problem Problem::with(std::shared_ptr<const program::RunnableProgram> program) c
   return other;
 }
 
-std::shared_ptr<const Problem::Choices> Problem::choose(std::vector<Pin> pins) const {
+std::shared_ptr<const Problem::Choices> Problem::choose(std::vector<Pin> pins, std::vector<char> closed) const {
   auto result = std::make_shared<Choices>();
   Choices& choices = *result;
   choices.pins = std::move(pins);
+  choices.closed = std::move(closed);
   const OpId n = op_count();
   const DeviceId devices = device_count();
   for (DeviceId id = 0; id < devices; ++id) choices.memory_limited |= machine().device(id).memory > 0;
@@ -126,7 +137,7 @@ std::shared_ptr<const Problem::Choices> Problem::choose(std::vector<Pin> pins) c
       choices.list_of_op[op] = choices.list_of_op[members.front()];
       continue;
     }
-    std::fill(allowed.begin(), allowed.end(), 1);
+    for (DeviceId id = 0; id < devices; ++id) allowed[id] = choices.closed.empty() || !choices.closed[id];
     for (const OpId member : members) {
       for (DeviceId id = 0; id < devices; ++id) allowed[id] = allowed[id] && costs_->can_run(member, id);
       if (const auto pin = pin_of_op.find(member); pin != pin_of_op.end())
@@ -138,8 +149,9 @@ std::shared_ptr<const Problem::Choices> Problem::choose(std::vector<Pin> pins) c
     for (DeviceId id = 0; id < devices; ++id)
       if (allowed[id]) choices.device_lists.push_back(id);
     if (choices.device_lists.size() == choices.list_begin.back())
-      throw InfeasibleError(fmt::format("{}: no device can run op '{}' given pins and its colocation group of {}",
-                                        graph().title(), graph().name(op), members.size()));
+      throw InfeasibleError(fmt::format("{}: no device {}can run op '{}' given pins and its colocation group of {}",
+                                        graph().title(), choices.closed.empty() ? "" : "that is left ",
+                                        graph().name(op), members.size()));
     choices.list_begin.push_back(static_cast<std::uint32_t>(choices.device_lists.size()));
     choices.allowed.insert(choices.allowed.end(), allowed.begin(), allowed.end());
   }

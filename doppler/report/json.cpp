@@ -243,6 +243,7 @@ template <typename Archive, Is<ServiceResult::Drift> T>
 void fields(Archive& a, T& drift) {
   a("device", drift.device);
   a("name", drift.name);
+  a("change", drift.change);
   a("factor", drift.factor);
   a("run", drift.run);
   a("before", drift.before);
@@ -263,12 +264,15 @@ void fields(Archive& a, T& service) {
   a("runs", service.runs);
   a("explored", service.explored);
   a("changes", service.changes);
+  a("lost", service.lost);
+  a("resumed_at", service.resumed_at);
   a("drifts", service.drifts);
   a("times", service.times);
   a("challengers", service.challengers);
   a("at_first", service.at_first);
   a("at_the_end", service.at_the_end);
   a("events", service.events);
+  a("ended", service.ended);
 }
 
 template <typename Archive, Is<Validity::Sample> T>

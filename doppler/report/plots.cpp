@@ -30,16 +30,19 @@ Plot service_plot(const ServiceResult& service) {
   plot.series = {{.label = "incumbent", .x = {}, .y = {}}, {.label = "challenger", .x = {}, .y = {}}};
   const double unit = service.unitless ? 1 : 1e3;
   for (std::size_t run = 0; run < service.times.size(); ++run) {
-    const bool challenger = std::binary_search(service.challengers.begin(), service.challengers.end(), run);
+    const std::size_t number = service.resumed_at + run;
+    const bool challenger = std::binary_search(service.challengers.begin(), service.challengers.end(), number);
     Plot::Series& series = plot.series[challenger ? 1 : 0];
-    series.x.push_back(static_cast<double>(run));
+    series.x.push_back(static_cast<double>(number));
     series.y.push_back(service.times[run] * unit);
   }
   for (const ServiceResult::Drift& drift : service.drifts)
-    plot.marks.push_back(
-        {static_cast<double>(drift.run) - 0.5, fmt::format("'{}' × {} slower", drift.name, drift.factor)});
+    plot.marks.push_back({static_cast<double>(drift.run) - 0.5,
+                          drift.change == "slower" ? fmt::format("'{}' × {} slower", drift.name, drift.factor)
+                                                   : fmt::format("'{}' {}", drift.name, drift.change)});
   for (const ServiceResult::Event& event : service.events)
-    if (event.kind == "changed") plot.marks.push_back({static_cast<double>(event.run) - 0.5, "new placement"});
+    if (event.kind == "changed" && event.run >= service.resumed_at)
+      plot.marks.push_back({static_cast<double>(event.run) - 0.5, "new placement"});
   plot.from_zero = true;
   return plot;
 }

@@ -214,13 +214,17 @@ std::string text_of(const ServiceResult& service) {
                   percent(static_cast<double>(service.explored) / static_cast<double>(service.runs)));
   text += fmt::format("at first     {}\n", time(service.at_first));
   for (const ServiceResult::Drift& drift : service.drifts)
-    text += fmt::format("drift        device '{}' takes {} times as long from run {} on: {} before, {} right after\n",
-                        drift.name, drift.factor, drift.run, time(drift.before), time(drift.right_after));
+    text += fmt::format("drift        '{}' {} from run {} on: {} before, {} right after\n", drift.name,
+                        drift.change == "slower" ? fmt::format("takes {} times as long", drift.factor)
+                                                 : fmt::format("is {}", drift.change),
+                        drift.run, time(drift.before), time(drift.right_after));
   text += fmt::format("at the end   {}\n", time(service.at_the_end));
   text += fmt::format("changes      {} of the placement\n", service.changes);
+  if (service.lost > 0) text += fmt::format("lost         {} runs, which were repeated\n", service.lost);
   for (const ServiceResult::Event& event : service.events)
-    if (event.kind == "changed" || event.kind == "drift")
+    if (event.kind != "challenge" && event.kind != "no_better" && event.kind != "dropped")
       text += fmt::format("  run {:>5}  {}: {}\n", event.run, event.kind, event.text);
+  if (service.ended) text += fmt::format("ended early  {}\n", *service.ended);
   return text;
 }
 

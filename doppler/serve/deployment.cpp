@@ -6,7 +6,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/base/statistics.h"
-#include "doppler/place/search/search_as_measured.h"
+#include "doppler/place/cheap_methods.h"
 
 namespace doppler {
 namespace {
@@ -22,6 +22,8 @@ constexpr std::uint64_t kFirstSearch = 6, kShortestWait = 20, kLongestWait = 640
 // These say what is a drift by makespan (Deployment).
 constexpr std::size_t kNow = 8, kLeastBefore = 12, kMostBefore = 40;
 constexpr double kTail = 0.05, kLeastShift = 0.05;
+// So many runs lie between two questions after a device that does not answer.
+constexpr std::uint64_t kFirstPatience = 5, kLongestPatience = 640;
 
 bool same(const Placement& a, const Placement& b) {
   return a.device_of_op == b.device_of_op && a.priority == b.priority;
@@ -41,15 +43,21 @@ std::string_view to_string(Kind kind) {
       return "dropped";
     case Kind::changed:
       return "changed";
+    case Kind::gone:
+      return "gone";
+    case Kind::back:
+      return "back";
   }
   return "";
 }
 
 Deployment::Deployment(const Problem& problem, Placement incumbent, const DeploymentOptions& options)
     : problem_(problem),
+      present_(problem),
       options_(options),
       ratios_(problem),
       incumbent_(std::move(incumbent)),
+      patience_(problem.device_count(), kFirstPatience),
       next_search_(kFirstSearch),
       wait_(kShortestWait) {
   DOPPLER_CHECK(options.explore_share >= 0 && options.explore_share <= 1 && options.max_slowdown >= 1,
@@ -84,18 +92,28 @@ bool Deployment::may_explore() {
   return true;
 }
 
-void Deployment::search() {
+MethodOptions Deployment::search_options() {
   MethodOptions method;
   const Budget budget = options_.search_evaluations > 0 ? Budget::for_evaluations(options_.search_evaluations)
                                                         : Budget::for_time(options_.search_time);
   method.budget = budget.until(options_.stop);
   method.seed = mix(options_.seed, searches_++);
+  return method;
+}
+
+Suggestion Deployment::search_from(std::vector<Placement> known, const MethodOptions& method) {
   Advice advice;
   if (options_.policy != nullptr)
     advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
       return options_.policy->zero_shot(problem, objective, how);
     };
-  auto [found, after, before] = search_as_measured(ratios_, problem_, incumbent_, advice, method);
+  return search_as_measured(ratios_, present_, std::move(known), advice, method);
+}
+
+void Deployment::search() {
+  std::vector<Placement> starts = {incumbent_};
+  if (retired_ && can_run(*retired_)) starts.push_back(*retired_);
+  auto [found, after, before] = search_from(std::move(starts), search_options());
   next_search_ = runs_ + wait_;
   wait_ = std::min(2 * wait_, kLongestWait);
   const bool known =
@@ -124,6 +142,7 @@ void Deployment::observe(Seconds makespan, const Timeline& timeline) {
       drop(fmt::format("a run took {:.2f} times as long as the incumbent", makespan / recent_median()));
   } else {
     incumbent_times_.push_back(makespan);
+    if (incumbent_times_.size() > kNow + kMostBefore) incumbent_times_.erase(incumbent_times_.begin());
     if (challenger_) challenger_->rival.push_back(makespan);
   }
   if (challenger_) judge();
@@ -171,17 +190,26 @@ void Deployment::promote(double p) {
   incumbent_times_ = std::move(challenger_->own);
   challenger_.reset();
   dismissed_.clear();
+  if (absent_.empty()) retired_.reset();
   ++changes_;
   wait_ = kShortestWait;
   next_search_ = runs_ + kShortestWait;
 }
 
 void Deployment::watch_for_drift() {
-  if (const auto device = ratios_.drifted())
-    return start_over(
-        fmt::format("ops on device '{}' take {:.2f} times as long as modelled, {:.2f} before",
-                    problem_.machine().device(*device).name, ratios_.recent(*device), ratios_.usual(*device)),
-        {{"device", *device}, {"ratio", ratios_.recent(*device)}, {"before", ratios_.usual(*device)}});
+  if (const auto found = ratios_.drifted()) {
+    const auto name = [this](DeviceId device) { return problem_.machine().device(device).name; };
+    if (found->link())
+      return start_over(
+          Kind::drift,
+          fmt::format("transfers from device '{}' to '{}' take {:.2f} times as long as modelled, {:.2f} before",
+                      name(found->src), name(found->dst), found->recent, found->before),
+          {{"src", found->src}, {"dst", found->dst}, {"ratio", found->recent}, {"before", found->before}});
+    return start_over(Kind::drift,
+                      fmt::format("ops on device '{}' take {:.2f} times as long as modelled, {:.2f} before",
+                                  name(found->src), found->recent, found->before),
+                      {{"device", found->src}, {"ratio", found->recent}, {"before", found->before}});
+  }
   if (exploring_ || incumbent_times_.size() < kNow + kLeastBefore) return;
   const auto middle = incumbent_times_.end() - static_cast<std::ptrdiff_t>(kNow);
   const std::size_t count = std::min(kMostBefore, incumbent_times_.size() - kNow);
@@ -189,12 +217,12 @@ void Deployment::watch_for_drift() {
   const Seconds now = median({middle, incumbent_times_.end()}), usual = median(before);
   const bool outside = now < quantile(before, kTail) || now > quantile(before, 1 - kTail);
   if (outside && std::abs(now / usual - 1) > kLeastShift)
-    start_over(fmt::format("the incumbent takes {:.2f} times as long as before", now / usual),
+    start_over(Kind::drift, fmt::format("the incumbent takes {:.2f} times as long as before", now / usual),
                {{"median", now}, {"before", usual}});
 }
 
-void Deployment::start_over(const std::string& why, std::vector<std::pair<std::string, double>> numbers) {
-  log(Kind::drift, why, std::move(numbers));
+void Deployment::start_over(Kind kind, const std::string& why, std::vector<std::pair<std::string, double>> numbers) {
+  log(kind, why, std::move(numbers));
   challenger_.reset();
   dismissed_.clear();
   ratios_.settle();
@@ -207,6 +235,80 @@ void Deployment::start_over(const std::string& why, std::vector<std::pair<std::s
     burst_ = kBurst;
     last_burst_ = runs_;
   }
+}
+
+bool Deployment::can_run(const Placement& placement) const {
+  for (OpId op = 0; op < present_.op_count(); ++op)
+    if (!present_.allows(op, placement.device_of_op[op])) return false;
+  return true;
+}
+
+void Deployment::leave_out_absent() {
+  std::vector<DeviceId> devices;
+  for (const Absence& absence : absent_) devices.push_back(absence.device);
+  present_ = devices.empty() ? problem_ : problem_.without(devices);
+}
+
+void Deployment::lose(std::span<const DeviceId> devices) {
+  DOPPLER_CHECK(asked_, "a run is lost that nobody asked for");
+  asked_ = exploring_ = false;
+  ++lost_;
+  for (const DeviceId device : devices) {
+    const auto same = [&](const Absence& absence) { return absence.device == device; };
+    if (std::any_of(absent_.begin(), absent_.end(), same)) continue;
+    absent_.push_back({device, runs_ + patience_[device]});
+    log(Kind::gone, fmt::format("device '{}' does not answer", problem_.machine().device(device).name),
+        {{"device", device}});
+  }
+  leave_out_absent();
+  if (challenger_ && !can_run(challenger_->placement)) challenger_.reset();
+  if (can_run(incumbent_)) return;
+  challenger_.reset();
+  dismissed_.clear();
+  Placement found = replacement();
+  if (!retired_) retired_ = incumbent_;
+  incumbent_ = std::move(found);
+  incumbent_times_.clear();
+  ++changes_;
+  wait_ = kShortestWait;
+  next_search_ = runs_ + kFirstSearch;
+}
+
+// What the cheap methods know, improved by a search.
+Placement Deployment::replacement() {
+  const Problem corrected = present_.on(ratios_.corrected());
+  ExactObjective objective(corrected);
+  const MethodOptions method = search_options();
+  std::vector<Placement> starts;
+  const std::string why = ask(cheap_methods(), corrected, objective, method, [&](std::string_view, Proposal proposal) {
+    starts.push_back(std::move(proposal.placement));
+  });
+  if (starts.empty())
+    throw InfeasibleError(
+        fmt::format("service: {} of {} devices do not answer, and no placement was found on the "
+                    "others ({}); required devices that suffice",
+                    absent_.size(), problem_.device_count(), why.empty() ? "in time" : why));
+  return search_from(std::move(starts), method).placement;
+}
+
+std::vector<DeviceId> Deployment::worth_asking() const {
+  std::vector<DeviceId> devices;
+  for (const Absence& absence : absent_)
+    if (runs_ >= absence.ask_at) devices.push_back(absence.device);
+  return devices;
+}
+
+void Deployment::asked(DeviceId device, bool answers) {
+  const auto found =
+      std::find_if(absent_.begin(), absent_.end(), [&](const Absence& absence) { return absence.device == device; });
+  DOPPLER_CHECK(found != absent_.end() && !asked_, "device {} is not missed, or a run is under way", device);
+  found->ask_at = runs_ + patience_[device];
+  if (!answers) return;
+  patience_[device] = std::min(2 * patience_[device], kLongestPatience);  // for the next time
+  absent_.erase(found);
+  leave_out_absent();
+  start_over(Kind::back, fmt::format("device '{}' answers again", problem_.machine().device(device).name),
+             {{"device", device}});
 }
 
 }  // namespace doppler

@@ -1,6 +1,7 @@
 #include "doppler/sim/measured_objective.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
@@ -40,13 +41,59 @@ std::uint64_t MeasuredObjective::refused() const {
   const std::lock_guard lock(shared_->mutex);
   return shared_->refused;
 }
-const DeviceRatios* MeasuredObjective::ratios() const {
+std::optional<TimeRatios> MeasuredObjective::ratios() const {
+  constexpr std::size_t kLeastPlacements = 6;  // more than there are devices on a small machine
   const std::lock_guard lock(shared_->mutex);
-  return shared_->observed ? &shared_->ratios : nullptr;
+  if (shared_->observed) return shared_->ratios;
+  if (shared_->entries.size() < kLeastPlacements) return std::nullopt;
+  std::vector<MeasuredMakespan> measured;
+  for (const Entry& entry : shared_->entries) measured.push_back({entry.placement, median(entry.times)});
+  return fit_time_ratios(problem(), measured);
 }
-void MeasuredObjective::on_run(std::function<void(std::uint64_t key, Seconds time)> keep) {
+void MeasuredObjective::on_run(std::function<void(const Placement& placement, Seconds time)> keep) {
   const std::lock_guard lock(shared_->mutex);
   shared_->on_run = std::move(keep);
+}
+
+const MeasuredObjective::Entry* MeasuredObjective::find(const Placement& placement) const {
+  const auto found = shared_->index.find(key(placement));
+  return found == shared_->index.end() ? nullptr : &shared_->entries[found->second];
+}
+bool MeasuredObjective::knows(const Placement& placement) const {
+  const std::lock_guard lock(shared_->mutex);
+  return find(placement) != nullptr;
+}
+
+Seconds MeasuredObjective::best_time() const {
+  Seconds best = Costs::kNever;
+  for (const Entry& entry : shared_->entries) best = std::min(best, median(entry.times));
+  return best;
+}
+
+void MeasuredObjective::predict_by(std::shared_ptr<Objective> predictor, std::uint64_t new_placements) {
+  constexpr std::size_t kMostCompared = 16;  // the newest
+  const std::lock_guard lock(shared_->mutex);
+  shared_->predictor = std::move(predictor);
+  shared_->new_placements = new_placements;
+  const std::vector<Entry>& all = shared_->entries;
+  Seconds best = Costs::kNever;
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Seconds measured = median(all[i].times);
+    if (measured >= best && i + kMostCompared < all.size()) continue;
+    const double factor = measured / shared_->predictor->value(all[i].placement);
+    if (measured < best) best = measured, shared_->scale = factor;
+    errors.push_back(std::log(factor));
+  }
+  double sum = 0;
+  const double middle = median(errors);
+  for (const double error : errors) sum += (error - middle) * (error - middle);
+  shared_->doubt = std::sqrt(sum / static_cast<double>(errors.size()));
+}
+
+Seconds MeasuredObjective::predicted(const Placement& placement) {
+  if (shared_->predictor) return shared_->scale * shared_->predictor->value(placement);
+  return exact_simulator().makespan(placement) * shared_->incumbent_time / shared_->incumbent_prediction;
 }
 
 std::uint64_t MeasuredObjective::key(const Placement& placement) const {
@@ -57,55 +104,88 @@ std::uint64_t MeasuredObjective::key(const Placement& placement) const {
   return hash;
 }
 
-void MeasuredObjective::recall(std::uint64_t key, Seconds time) {
+void MeasuredObjective::recall(const Placement& placement, Seconds time) {
   const std::lock_guard lock(shared_->mutex);
-  shared_->times[key].push_back(time);
   ++shared_->runs;
+  if (used() <= shared_->settled)
+    add(placement, time);
+  else
+    shared_->recalled.emplace_back(placement, time);
+}
+
+void MeasuredObjective::settle(std::uint64_t settled) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->settled = settled;
+  const std::uint64_t known = used();
+  const std::size_t count = std::min<std::size_t>(settled > known ? settled - known : 0, shared_->recalled.size());
+  for (std::size_t i = 0; i < count; ++i) add(shared_->recalled[i].first, shared_->recalled[i].second);
+  shared_->recalled.erase(shared_->recalled.begin(), shared_->recalled.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+std::uint64_t MeasuredObjective::used() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->runs - shared_->recalled.size();
+}
+
+void MeasuredObjective::add(const Placement& placement, Seconds time) {
+  const auto [found, added] = shared_->index.try_emplace(key(placement), shared_->entries.size());
+  if (added) shared_->entries.push_back({{placement.device_of_op, placement.priority, {}}, {}});
+  shared_->entries[found->second].times.push_back(time);
 }
 
 Seconds MeasuredObjective::run(const Placement& placement) {
   const std::lock_guard lock(shared_->mutex);
+  const std::uint64_t name = key(placement);
+  auto& recalled = shared_->recalled;
+  const auto same = [&](const std::pair<Placement, Seconds>& run) { return key(run.first) == name; };
+  if (const auto known = std::find_if(recalled.begin(), recalled.end(), same); known != recalled.end()) {
+    const Seconds time = known->second;
+    recalled.erase(known);
+    add(placement, time);
+    return time;
+  }
   const Timeline timeline = shared_->executor->run(placement);
   const Seconds time = timeline.makespan;
   if (!timeline.executions.empty()) {  // Some systems say only how long a run took.
     shared_->ratios.observe(timeline);
     shared_->observed = true;
   }
-  const std::uint64_t name = key(placement);
-  recall(name, time);
-  if (shared_->on_run) shared_->on_run(name, time);
+  add(placement, time);
+  ++shared_->runs;
+  if (shared_->on_run) shared_->on_run(placement, time);
   return time;
 }
 
 void MeasuredObjective::set_incumbent(const Placement& placement) {
   const std::lock_guard lock(shared_->mutex);
-  std::vector<Seconds>& times = shared_->times[key(placement)];
-  while (times.size() < options_.repeats) run(placement);
-  shared_->incumbent_time = median(times);
+  const auto enough = [&] {
+    const Entry* known = find(placement);
+    return known != nullptr && known->times.size() >= options_.repeats;
+  };
+  while (!enough()) run(placement);
+  shared_->incumbent_time = median(find(placement)->times);
   shared_->incumbent_prediction = exact_simulator().makespan(placement);
 }
 
 bool MeasuredObjective::would_refuse(const Placement& placement) {
   const std::lock_guard lock(shared_->mutex);
-  if (shared_->times.contains(key(placement))) return false;
-  return exact_simulator().makespan(placement) > options_.max_slowdown * shared_->incumbent_prediction ||
-         !fits_in_memory(placement);
+  if (knows(placement)) return false;
+  return predicted(placement) > options_.max_slowdown * shared_->incumbent_time || !fits_in_memory(placement);
 }
 
 Seconds MeasuredObjective::measure(const Placement& placement) {
   const std::lock_guard lock(shared_->mutex);
-  const std::uint64_t name = key(placement);
-  const auto known = shared_->times.find(name);
-  const std::size_t before = known == shared_->times.end() ? 0 : known->second.size();
+  const Entry* known = find(placement);
+  const std::size_t before = known == nullptr ? 0 : known->times.size();
+  const Seconds promising = kPromising * best_time();
   const auto enough = [&] {
-    const auto found = shared_->times.find(name);
-    if (found == shared_->times.end()) return false;
-    const std::vector<Seconds>& times = found->second;
-    return times.size() >= options_.repeats ||
-           *std::min_element(times.begin(), times.end()) > options_.max_slowdown * shared_->incumbent_time;
+    const Entry* entry = find(placement);
+    if (entry == nullptr) return false;
+    return entry->times.size() >= options_.repeats ||
+           *std::min_element(entry->times.begin(), entry->times.end()) > promising;
   };
   while (!enough()) run(placement);
-  const std::vector<Seconds>& times = shared_->times.at(name);
+  const std::vector<Seconds>& times = find(placement)->times;
   if (times.size() == before) ++shared_->reused;
   return median(times);
 }
@@ -114,13 +194,23 @@ Seconds MeasuredObjective::value(std::span<const DeviceId> device_of_op, std::sp
   const std::lock_guard lock(shared_->mutex);
   const Placement placement{{device_of_op.begin(), device_of_op.end()}, {priority.begin(), priority.end()}, {}};
   DOPPLER_CHECK(shared_->incumbent_time > 0, "evaluation before there is an incumbent");
+  const bool fresh = !knows(placement);
+  if (shared_->predictor && fresh) {
+    const Seconds best = best_time(), expected = predicted(placement);
+    const bool may_be_faster = expected * std::exp(-shared_->doubt) < best && shared_->new_placements > 0;
+    if (!may_be_faster) {
+      ++shared_->refused;
+      return std::max(expected, best);  // what was not run is not the best
+    }
+    --shared_->new_placements;
+  }
   try {
     if (!would_refuse(placement)) return measure(placement);
   } catch (const InfeasibleError&) {
     // The system disagrees with the simulator about memory.
   }
   ++shared_->refused;
-  return exact_simulator().makespan(placement) * shared_->incumbent_time / shared_->incumbent_prediction;
+  return predicted(placement);
 }
 
 }  // namespace doppler

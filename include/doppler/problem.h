@@ -10,6 +10,7 @@
 // takes the links from the machine unless it is told otherwise.
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -74,6 +75,8 @@ class Problem {
   // The same problem by other rules, or on another machine. Costs are computed again only where the machine is another.
   Problem with(const Rules& rules) const;
   Problem on(Machine machine) const;
+  // The same problem where no op may go to these devices. Throws InfeasibleError if that leaves an op no device.
+  Problem without(std::span<const DeviceId> devices) const;
   // One outcome of times that vary: the same problem with the costs of the draw. Default priorities follow its times.
   Problem drawn(const JitterDraw& draw) const;
   // The same problem with the program that its graph was lowered from, which an executor can run.
@@ -112,6 +115,7 @@ class Problem {
   struct Choices {
     std::vector<Pin> pins;
     std::vector<bool> pinned;  // by op; empty: none is
+    std::vector<char> closed;  // by device: no op may go there; empty: none is
     std::vector<OpId> self;    // unit() of an op without a group
     std::vector<OpId> group_members;
     std::vector<std::uint32_t> group_begin;
@@ -121,7 +125,7 @@ class Problem {
     std::vector<char> allowed;
     bool memory_limited = false;
   };
-  std::shared_ptr<const Choices> choose(std::vector<Pin> pins) const;
+  std::shared_ptr<const Choices> choose(std::vector<Pin> pins, std::vector<char> closed) const;
   static std::span<const OpId> unit(const Choices& choices, const Graph& graph, OpId op);
 
   std::shared_ptr<const Graph> graph_;

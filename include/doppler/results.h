@@ -211,7 +211,8 @@ struct RunResult {
 struct ServiceResult {
   struct Drift {
     DeviceId device = 0;
-    std::string name;
+    std::string name;               // of the device, or of the two ends of a link with '-' between them
+    std::string change = "slower";  // or "gone", "back"
     double factor = 1;
     std::size_t run = 0;                         // the first that is affected, from 0
     std::optional<Seconds> before, right_after;  // medians of the incumbent
@@ -227,11 +228,14 @@ struct ServiceResult {
   std::string graph, title, machine;
   bool unitless = false;
   std::uint64_t runs = 0, explored = 0, changes = 0;
-  std::vector<Seconds> times;
+  std::uint64_t lost = 0;                // runs that did not end because a device was gone; they were repeated
+  std::size_t resumed_at = 0;            // the first run of this process; the state of an earlier one has those before
+  std::vector<Seconds> times;            // of this process
   std::vector<std::size_t> challengers;  // the runs that were not the incumbent's
   std::optional<Seconds> at_first, at_the_end;
   std::vector<Drift> drifts;
   std::vector<Event> events;
+  std::optional<std::string> ended;  // why it could not go on
 
   bool operator==(const ServiceResult&) const = default;
 };

@@ -10,7 +10,7 @@ import xml.dom.minidom
 
 from command import DOPPLER, LIMIT, CommandCase, run
 
-INTERRUPTED = 130
+INTERRUPTED, INFEASIBLE = 130, 3
 # An op takes about 0.1 ms on the modelled devices; ten times that is well above what a busy box adds to a sleep.
 SCALE = 10
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "examples/attention.ein"
@@ -73,7 +73,77 @@ class LearnTest(CommandCase):
         self.assertIn("at the end", text)
         self.ok("simulate", self.graph, end, "--machine", "p100x4")
 
+    def test_goes_on_without_a_device_that_is_gone_and_uses_it_again(self):
+        log, end = self.directory / "log.jsonl", self.directory / "end.json"
+        result = json.loads(self.ok(*self.serve("--runs", 120, "--drift", "gpu2=gone@30", "--drift", "gpu2=back@60",
+                                                "--log", log, "-o", end, "--json")).stdout)
+        self.assertEqual(result["runs"], 120)
+        self.assertEqual(len(result["times"]), 120)
+        self.assertEqual(result["lost"], 1)
+        events = {line["event"]: line["run"] for line in self.lines(log) if "event" in line}
+        self.assertEqual(events["gone"], 30)
+        self.assertGreaterEqual(events["back"], 60)
+        self.assertLessEqual(events["back"], 65)  # it is asked after every five runs
+        self.assertEqual([drift["change"] for drift in result["drifts"]], ["gone", "back"])
+
+    def test_ends_with_what_it_has_if_no_device_is_left(self):
+        end = self.directory / "end.json"
+        gone = [word for device in range(4) for word in ("--drift", f"gpu{device}=gone@5")]
+        done = run(*self.serve("--runs", 20, *gone, "-o", end))
+        self.assertEqual(done.returncode, INFEASIBLE, done.stderr)
+        self.assertIn("no device that is left can run op", done.stderr)
+        self.assertIn("runs         5", done.stdout)
+        self.ok("simulate", self.graph, end, "--machine", "p100x4")
+
+    def test_a_killed_service_goes_on_from_its_state(self):
+        log, state = self.directory / "log.jsonl", self.directory / "service.state"
+        command = self.serve("--runs", 100000, "--log", log, "--state", state)
+        process = subprocess.Popen([DOPPLER, *map(str, command)], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + LIMIT
+        while not (state.exists() and "challenge" in state.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        kept = json.loads(state.read_text())["state"]
+        self.assertGreater(kept["runs"], 0)
+        lines = log.read_bytes()[:kept["log_bytes"]]
+        runs = kept["runs"] + 10
+        result = json.loads(self.ok(*self.serve("--runs", runs, "--log", log, "--state", state, "--json")).stdout)
+        self.assertEqual(result["runs"], runs)
+        self.assertEqual(result["resumed_at"], kept["runs"])
+        self.assertEqual(len(result["times"]), 10)
+        self.assertEqual(log.read_bytes()[:len(lines)], lines)
+        # Every run has its line once, those before the kill too.
+        self.assertEqual([line["run"] for line in self.lines(log) if "seconds" in line], list(range(runs)))
+        self.assertEqual(json.loads(state.read_text())["state"]["runs"], runs)
+        self.fails(f"--runs: found {runs}; required more", *self.serve("--runs", runs, "--state", state))
+
+    def test_refuses_a_state_that_is_damaged_or_of_another_problem(self):
+        state = self.directory / "service.state"
+        self.ok(*self.serve("--runs", 3, "--state", state))
+        whole = state.read_bytes()
+        self.fails("state of another problem", *self.serve("--runs", 6, "--state", state, "--discipline", "priority",
+                                                            "--quiet"))
+        self.assertEqual(state.read_bytes(), whole)
+        state.write_bytes(whole[:len(whole) // 2])
+        self.fails("found no whole state", *self.serve("--runs", 6, "--state", state))
+        state.write_bytes(whole.replace(b'"runs":3', b'"runs":4'))
+        self.fails("checksum is wrong", *self.serve("--runs", 6, "--state", state))
+        state.write_bytes(whole)
+        self.fails("required the log of the state",
+                   *self.serve("--runs", 6, "--state", self.copy_with_log(state), "--log", self.directory / "none"))
+
+    def copy_with_log(self, state):
+        """A state whose service had a log, which is then lost."""
+        state.unlink()
+        log = self.directory / "lost.jsonl"
+        self.ok(*self.serve("--runs", 3, "--state", state, "--log", log))
+        log.unlink()
+        return state
+
     def test_refuses_wrong_flags(self):
+        self.fails("--drift: found 'gpu0-gpu1=gone@3'", *self.serve("--drift", "gpu0-gpu1=gone@3"))
+        self.fails("--drift: found 'gpu0-gpu7'", *self.serve("--drift", "gpu0-gpu7=2@3"))
         self.fails("--drift: found '0=2'", *self.serve("--drift", "0=2"))
         self.fails("--drift: found '0=x@3'", *self.serve("--drift", "0=x@3"))
         self.fails("device", *self.serve("--drift", "nowhere=2@3"))

@@ -378,7 +378,7 @@ class ADirectory(ReliabilityCase):
         # Runs of the system are worth something, even before the first update.
         checkpoint.write_bytes(with_updates(checkpoint.read_bytes(), 0))
         (self.out / "policy").unlink()
-        (self.out / "measurements.jsonl").write_text('{"placement": "00", "seconds": 1}\n')
+        (self.out / "measurements.jsonl").write_text('{"seconds": 1, "assignment": [0]}\n')
         self.fails("holds a training; required --resume", *once)
 
     def test_whose_metrics_or_measurements_are_gone_is_resumed_nevertheless(self):

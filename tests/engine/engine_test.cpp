@@ -342,6 +342,39 @@ TEST(AnEmulatedExecutor, CanBeSlowedDownAndScaled) {
   EXPECT_GE(executor.time(on({0})), 3000 - 1);  // in units again
 }
 
+TEST(AnEmulatedExecutor, LetsALinkBeSlowedDown) {
+  // Two ops of 1 unit and a transfer of 100 units between them, then of 500; a unit is 100 µs.
+  GraphBuilder builder("test");
+  for (int i = 0; i < 2; ++i) builder.add_op({.explicit_times = {{"*", 1.0}}});
+  builder.add_consumer(builder.add_tensor(0, 8, 100.0), 1);
+  const Problem world(std::move(builder).build(), uniform_machine(2));
+  EmulatedExecutor executor(world, {.time_scale = 1e-4});
+  EXPECT_GE(executor.time(on({0, 1})), 102 - 0.1);
+  executor.emulation()->slow_down(0, 1, 5);
+  EXPECT_GE(executor.time(on({0, 1})), 502 - 0.1);
+  EXPECT_LT(executor.time(on({1, 0})), 502) << "the other direction is as it was";
+}
+
+TEST(AnEmulatedExecutor, SaysWhichDeviceDoesNotAnswerAndRunsAgainWithoutIt) {
+  const Problem world(graph_of(3, {}, 0, 10), uniform_machine(3));
+  EmulatedExecutor executor(world, {.time_scale = 1e-4});
+  executor.emulation()->set_present(1, false);
+  EXPECT_FALSE(executor.answers(1));
+  EXPECT_TRUE(executor.answers(2));
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    executor.run(on({0, 1, 2}));
+    FAIL() << "device 1 is gone";
+  } catch (const DeviceGone& gone) {
+    EXPECT_EQ(gone.device, 1U);
+    EXPECT_NE(std::string(gone.what()).find("has not answered for 100 ms"), std::string::npos) << gone.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "it need not wait for a stall";
+  EXPECT_GE(executor.time(on({0, 0, 2})), 20 - 0.1);
+  executor.emulation()->set_present(1, true);
+  EXPECT_GE(executor.time(on({0, 1, 2})), 10 - 0.1);
+}
+
 TEST(AnEmulatedExecutor, LetsReceiversCopyForThemselvesWhereTheyDo) {
   // As the simulator has it: device 1 runs op 4 for 3 ms, then copies two results of 4 ms, then runs op 5 of 10 ms,
   // which was ready all the time, then those that needed the copies.

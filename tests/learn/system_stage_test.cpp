@@ -84,21 +84,17 @@ struct SystemSession {
 };
 
 TEST(ASystemStage, FindsAPlacementThatIsFasterOnTheSystemThanWhatTheSimulatorBelievesIn) {
-  // To the simulator all devices are equal, so what it believes in may spare the slow one by luck: then there is
-  // nothing to find.
-  int found = 0;
+  // The system says nothing but makespans. What the stage ends with is known to be possible on every seed: a third less
+  // than what the simulator believes in, which has 7 to 13 of the 40 ops on the slow device.
   for (const std::uint64_t seed : {7, 8, 9, 10, 11}) {
     const auto system = std::make_shared<HiddenSystem>(2.5, 0.01);
     SystemSession session(system, kRuns, seed);
     session.run();
     const SystemVerdict& verdict = *session.stage().verdict();
-    const Seconds before = system->truth(session.trainer.task(0).best());
-    if (!verdict.changed) continue;
-    EXPECT_LT(verdict.p, 0.05);
-    EXPECT_LT(system->truth(verdict.placement), before);
-    ++found;
+    EXPECT_TRUE(verdict.changed) << "seed " << seed << ", p " << verdict.p;
+    EXPECT_LT(verdict.p, 0.05) << "seed " << seed;
+    EXPECT_LT(system->truth(verdict.placement), 0.7 * system->truth(session.trainer.task(0).best())) << "seed " << seed;
   }
-  EXPECT_GE(found, 3);
 }
 
 TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
@@ -107,7 +103,7 @@ TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
   SystemSession without(blind), with(seeing);
   without.run();
   with.run();
-  ASSERT_NE(with.stage().objective().ratios(), nullptr);
+  ASSERT_TRUE(with.stage().objective().ratios());
   EXPECT_NEAR(with.stage().objective().ratios()->ratio(0), 1.5, 0.01);
   const Seconds stage_two = seeing->truth(with.trainer.task(0).best());
   const Seconds found = seeing->truth(with.stage().verdict()->placement);
@@ -151,15 +147,16 @@ TEST(ASystemStage, ResumedWithItsMeasurementsDoesWhatItWouldHaveDone) {
                  std::make_shared<HiddenSystem>(1.5, 0);  // without noise, so that a run that is repeated takes as long
   SystemSession whole(one), first(other);
   whole.run();
-  std::vector<std::pair<std::uint64_t, Seconds>> kept;
-  first.stage().objective().on_run([&](std::uint64_t key, Seconds time) { kept.emplace_back(key, time); });
+  std::vector<std::pair<Placement, Seconds>> kept;
+  first.stage().objective().on_run(
+      [&](const Placement& placement, Seconds time) { kept.emplace_back(placement, time); });
   first.run_until_system(3);
   const std::string saved = policy_to_bytes(first.trainer.save());
   first.run_until_system(4);  // lost by the kill, but for its measurements
 
   const auto again = std::make_shared<HiddenSystem>(1.5, 0);
   SystemSession second(again);
-  for (const auto& [key, time] : kept) second.stage().objective().recall(key, time);
+  for (const auto& [placement, time] : kept) second.stage().objective().recall(placement, time);
   second.trainer.restore("saved", parse_policy("saved", saved));
   second.run();
   EXPECT_TRUE(std::equal(whole.policy->parameters().begin(), whole.policy->parameters().end(),

@@ -101,7 +101,10 @@ ServiceResult good_service() {
   service.times = {1, 2, 3, 4};
   service.challengers = {2};
   service.at_first = 1;
-  service.drifts = {{0, "gpu0", 2, 1, 1.0, 2.0}};
+  service.drifts = {{0, "gpu0-gpu1", "slower", 2, 1, 1.0, 2.0}};
+  service.lost = 1;
+  service.resumed_at = 3;
+  service.ended = "nothing is left";
   service.events = {{2, "changed", "the challenger takes over"}};
   return service;
 }

@@ -4,13 +4,17 @@
 #include <cerrno>
 #include <time.h>
 
+#include "doppler/base/error.h"
 #include "doppler/base/pin_thread.h"
 #include "doppler/base/rng.h"
 #include "doppler/engine/emulated/emulated_courier.h"
+#include "doppler/executor.h"
 
 namespace doppler {
 namespace {
 
+// A device that does not answer is waited for so long, in real time, before it is believed to be gone.
+constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(100);
 // A run that is over may go on sleeping for this long.
 constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(20);
 
@@ -24,8 +28,16 @@ void sleep_until(std::chrono::steady_clock::time_point time) {
 }  // namespace
 
 EmulatedDevices::EmulatedDevices(const Problem& problem, double time_scale)
-    : problem_(problem), time_scale_(time_scale), slowdown_(new std::atomic<double>[problem.device_count()]) {
-  for (DeviceId device = 0; device < problem.device_count(); ++device) slow_down(device, 1);
+    : problem_(problem),
+      time_scale_(time_scale),
+      slowdown_(new std::atomic<double>[problem.device_count()]),
+      link_slowdown_(new std::atomic<double>[problem.device_count() * problem.device_count()]),
+      gone_(new std::atomic<bool>[problem.device_count()]) {
+  for (DeviceId device = 0; device < problem.device_count(); ++device) {
+    slow_down(device, 1);
+    set_present(device, true);
+    for (DeviceId dst = 0; dst < problem.device_count(); ++dst) slow_down(device, dst, 1);
+  }
 }
 
 void EmulatedDevices::settle(std::optional<DeviceId>) const { sleep_precisely(); }
@@ -53,7 +65,9 @@ Seconds EmulatedDevices::longest_step(const Routes& routes) const {
 std::chrono::nanoseconds EmulatedDevices::transfer_time(const Routes::Transfer& transfer, std::uint32_t id) const {
   const Seconds modelled = problem_.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
   const double jitter = draw_.factor(problem_.op_count() + std::uint64_t{id});
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(modelled * time_scale_ * jitter * 1e9));
+  const std::size_t link = transfer.src * problem_.device_count() + transfer.dst;
+  const double slowdown = link_slowdown_[link].load(std::memory_order_relaxed);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(modelled * time_scale_ * slowdown * jitter * 1e9));
 }
 
 void EmulatedDevices::let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time) const {
@@ -74,6 +88,13 @@ void EmulatedDevices::start() {
 
 void EmulatedDevices::run(OpId op, DeviceId device, const OpBuffers&) {
   const auto begin = std::chrono::steady_clock::now();
+  if (!present(device)) {
+    let_pass(begin, kPatience);
+    throw DeviceGone(device, fmt::format("device '{}': has not answered for {}; required for op '{}'",
+                                         problem_.machine().device(device).name,
+                                         format_seconds(std::chrono::duration<double>(kPatience).count()),
+                                         problem_.graph().name(op)));
+  }
   const Seconds modelled = problem_.costs().op_time(op, device) * time_scale_;
   const double seconds = modelled * slowdown_[device].load(std::memory_order_relaxed) * draw_.factor(op);
   if (seconds > 0) let_pass(begin, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));

@@ -39,7 +39,13 @@ class EmulatedDevices final : public DeviceKind, private Kernels {
   // Sleeps from `begin` on for that long, or ends early when the run is over.
   void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time) const;
 
+  // As Emulation has them.
   void slow_down(DeviceId device, double factor) { slowdown_[device].store(factor, std::memory_order_relaxed); }
+  void slow_down(DeviceId src, DeviceId dst, double factor) {
+    link_slowdown_[src * problem_.device_count() + dst].store(factor, std::memory_order_relaxed);
+  }
+  void set_present(DeviceId device, bool present) { gone_[device].store(!present, std::memory_order_relaxed); }
+  bool present(DeviceId device) const { return !gone_[device].load(std::memory_order_relaxed); }
 
  private:
   const DeviceMemory& memory() const override { return memory_; }
@@ -53,7 +59,9 @@ class EmulatedDevices final : public DeviceKind, private Kernels {
   std::uint64_t runs_ = 0;
   JitterDraw draw_;  // how times vary in this run
   std::atomic<bool> over_{false};
-  std::unique_ptr<std::atomic<double>[]> slowdown_;  // by device
+  std::unique_ptr<std::atomic<double>[]> slowdown_;       // by device
+  std::unique_ptr<std::atomic<double>[]> link_slowdown_;  // by src × devices + dst
+  std::unique_ptr<std::atomic<bool>[]> gone_;             // by device
 };
 
 }  // namespace doppler

@@ -29,6 +29,9 @@ Timeline EmulatedExecutor::run(const Placement& placement) {
 }
 
 double EmulatedExecutor::time_scale() const { return devices_->time_scale(); }
+bool EmulatedExecutor::answers(DeviceId device) { return devices_->present(device); }
 void EmulatedExecutor::slow_down(DeviceId device, double factor) { devices_->slow_down(device, factor); }
+void EmulatedExecutor::slow_down(DeviceId src, DeviceId dst, double factor) { devices_->slow_down(src, dst, factor); }
+void EmulatedExecutor::set_present(DeviceId device, bool present) { devices_->set_present(device, present); }
 
 }  // namespace doppler

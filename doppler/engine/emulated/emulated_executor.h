@@ -27,7 +27,7 @@ struct EmulatedOptions {
 // devices of any speed run on any box, with real asynchrony. Transfers take their modelled time and memory is counted.
 // Times vary by the machine's jitter, drawn anew for every run from the seed of the rules. A timeline is in the seconds
 // (or units) of the cost model. Devices need exactly one slot.
-class EmulatedExecutor final : public Executor {
+class EmulatedExecutor final : public Executor, public Emulation {
  public:
   // Throws InputError if there is an obstacle.
   explicit EmulatedExecutor(const Problem& problem, const EmulatedOptions& options = {});
@@ -41,8 +41,13 @@ class EmulatedExecutor final : public Executor {
   Seconds time(const Placement& placement) override { return runtime_.execute(placement); }
 
   double time_scale() const;
-  // Lets the device take `factor` times as long as modelled from now on; from any thread.
-  void slow_down(DeviceId device, double factor);
+
+  bool answers(DeviceId device) override;
+  Emulation* emulation() override { return this; }
+  void slow_down(DeviceId device, double factor) override;
+  void slow_down(DeviceId src, DeviceId dst, double factor) override;
+  // A run that needs a device that is gone fails with DeviceGone a tenth of a second after it has come to it.
+  void set_present(DeviceId device, bool present) override;
 
  private:
   std::shared_ptr<EmulatedDevices> devices_;

@@ -136,6 +136,8 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
       worker.work();
     } catch (const std::bad_alloc&) {
       throw;  // no fault of the kernel
+    } catch (const DeviceGone&) {
+      throw;  // it says which by itself
     } catch (const std::exception& error) {
       const OpId op = worker.current();
       if (op == Worker::kNoOp) throw;  // it did not come from a kernel

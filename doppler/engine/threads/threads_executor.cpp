@@ -4,6 +4,7 @@
 #include "doppler/base/pin_thread.h"
 #include "doppler/engine/threads/thread_devices.h"
 #include "doppler/kernels/generate_inputs.h"
+#include "doppler/kernels/npy.h"
 #include "doppler/program/text/program_json.h"
 
 namespace doppler {
@@ -61,6 +62,11 @@ ExecutorLimits ThreadsExecutor::limits() const { return {.computes = true, .undi
 Timeline ThreadsExecutor::run(const Placement& placement) {
   runtime_.execute(placement);
   return runtime_.timeline();
+}
+
+void ThreadsExecutor::results(const Placement& placement, const TakeResult& take) {
+  const program::Program& program = *problem().program()->program;
+  for (const auto& [id, array] : compute(placement)) take(program.node(id).name, to_npy(array));
 }
 
 const Arrays& ThreadsExecutor::compute(const Placement& placement) {

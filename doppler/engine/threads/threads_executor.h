@@ -51,6 +51,8 @@ class ThreadsExecutor final : public Executor {
   Timeline run(const Placement& placement) override;
   Seconds time(const Placement& placement) override { return runtime_.execute(placement); }
 
+  void results(const Placement& placement, const TakeResult& take) override;
+
   // Runs the program once more and returns its outputs and the next values of its updates, by expression. They are
   // valid until the next call. The ops must compute the problem's program.
   const Arrays& compute(const Placement& placement);

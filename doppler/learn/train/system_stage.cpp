@@ -17,7 +17,7 @@ constexpr double kFinalShare = 0.2;           // The final's share of the runs.
 constexpr double kSignificance = 0.05;        // The final's largest p-value, before it is divided by the rivals.
 constexpr std::uint64_t kRunsPerStep = 4;     // A policy that has settled needs no runs, and must end nevertheless.
 constexpr std::uint32_t kPolicySamples = 16;  // Samples of the policy, where it is asked as a whole.
-constexpr std::uint64_t kSearchEvaluations = 20'000;  // Evaluations by the corrected simulator, per update.
+constexpr std::uint64_t kNewPlacements = 2;   // Samples of the policy that are run per update, at most.
 
 LearnerOptions learner_of(const SystemStageOptions& options) {
   LearnerOptions result = options.learner;
@@ -79,7 +79,7 @@ UpdateReport SystemStage::step(Rng rng) {
   } else {
     objective_.set_incumbent(simulated_.best());  // A process that has just resumed does not know it yet.
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
-    const std::uint64_t needed = (options_.batch + 1) * options_.measuring.repeats;
+    const std::uint64_t needed = (options_.batch + 1) * options_.measuring.repeats;  // Should nothing be predicted.
     if (objective_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
       ask_corrected_simulator(rng.bits());
       report = learner_.reinforce(task_, options_.rate, options_.entropy, rng);
@@ -117,21 +117,22 @@ void SystemStage::measure_starts() {
 
 // Expert iteration with an expert that knows what the devices were measured to take; the policy learns from the elites.
 void SystemStage::ask_corrected_simulator(std::uint64_t seed) {
-  if (objective_.ratios() == nullptr) return;
+  const std::optional<TimeRatios> ratios = objective_.ratios();
+  if (!ratios) return;
   MethodOptions options;
-  options.budget = Budget::for_evaluations(kSearchEvaluations);
+  options.budget = Budget::for_evaluations(options_.search_evaluations);
   options.seed = seed;
   const Advice advice = [this](const Problem& problem, Objective& objective, const MethodOptions& how) {
     return zero_shot(policy_, problem, objective, kPolicySamples, how);
   };
-  const Suggestion found = search_as_measured(*objective_.ratios(), task_.problem(), task_.best(), advice, options);
-  if (found.predicted >= found.before) return;
-  try {
-    objective_.measure(found.placement);
-    task_.evaluate(found.placement, Task::kSearch);
-  } catch (const InfeasibleError&) {
-    // The system disagrees with the simulator about memory.
-  }
+  const Suggestion found = search_as_measured(*ratios, task_.problem(), {task_.best()}, advice, options);
+  if (found.predicted < found.before) try {
+      objective_.measure(found.placement);
+      task_.evaluate(found.placement, Task::kSearch);
+    } catch (const InfeasibleError&) {
+      // The system disagrees with the simulator about memory.
+    }
+  objective_.predict_by(corrected_objective(*ratios, task_.problem()), kNewPlacements);
 }
 
 void SystemStage::hold_final() {
@@ -139,7 +140,7 @@ void SystemStage::hold_final() {
   const auto enter = [&](Placement placement) {
     const auto same = [&](const Placement& other) { return objective_.key(other) == objective_.key(placement); };
     if (field.size() > kFinalists || std::any_of(field.begin(), field.end(), same)) return;
-    if (!objective_.would_refuse(placement)) field.push_back(std::move(placement));
+    if (objective_.knows(placement)) field.push_back(std::move(placement));
   };
   enter(task_.best());
   for (const Elite& elite : task_.elites()) enter(placement_of(elite));
@@ -161,8 +162,9 @@ void SystemStage::hold_final() {
   verdict_ = std::move(verdict);
 }
 
-void SystemStage::restore(std::uint64_t steps, std::optional<SystemVerdict> verdict) {
+void SystemStage::restore(std::uint64_t steps, std::uint64_t runs, std::optional<SystemVerdict> verdict) {
   steps_ = steps;
+  objective_.settle(runs);
   verdict_ = std::move(verdict);
 }
 

@@ -11,10 +11,11 @@ namespace doppler {
 struct SystemStageOptions {
   std::uint64_t runs = 400;  // Runs of the system, all in all; a final that is interrupted is run again as a whole.
   MeasuredObjectiveOptions measuring;
-  double rate = 3e-4;      // The rate is gentle: there are few updates, and their times vary.
-  double entropy = 1e-3;   // The weight of the entropy.
-  std::size_t batch = 8;   // Episodes per update.
-  LearnerOptions learner;  // Everything else that a learner wants to know; its batch plays no part.
+  double rate = 3e-4;                         // The rate is gentle: there are few updates, and their times vary.
+  double entropy = 1e-3;                      // The weight of the entropy.
+  std::size_t batch = 8;                      // Episodes per update.
+  std::uint64_t search_evaluations = 20'000;  // Evaluations by the corrected simulator, per update.
+  LearnerOptions learner;                     // Everything else that a learner wants to know; its batch plays no part.
   std::uint64_t seed = 0;
 };
 
@@ -31,8 +32,10 @@ struct SystemVerdict {
 // Stage III: the policy is fine-tuned on the real system.
 //
 // First the elites of stage II, the classical methods and the policy's own answer are measured; then REINFORCE goes on
-// with measured times as long as there are runs. If the system keeps timelines, every update also measures the best
-// that a simulator corrected by them knows, which becomes an elite if it is good. A fifth of the runs are kept for a
+// as long as there are runs. What was measured corrects the simulator (TimeRatios). Every update measures the best that
+// the corrected simulator knows, which becomes an elite if it is good, and the first two of the policy's samples that
+// may be faster by it than the fastest known; the other samples count with what it predicts. A placement is run again
+// only if it is promising (MeasuredObjective). A fifth of the runs are kept for a
 // final: the three fastest placements and that of stage II are run again in turn, and the one of the least median wins
 // if a one-sided Mann-Whitney test says so, with p < 0.05 divided by the number of rivals (Bonferroni). Otherwise the
 // placement of stage II stays.
@@ -57,8 +60,9 @@ class SystemStage {
   const std::optional<SystemVerdict>& verdict() const { return verdict_; }
   const SystemStageOptions& options() const { return options_; }
 
-  // Takes up what a checkpoint holds. The task is restored by itself, the measurements by the objective's recall().
-  void restore(std::uint64_t steps, std::optional<SystemVerdict> verdict);
+  // Takes up what a checkpoint holds: `runs` were used when it was written. The task is restored by itself, the
+  // measurements by the objective's recall().
+  void restore(std::uint64_t steps, std::uint64_t runs, std::optional<SystemVerdict> verdict);
 
   static constexpr std::uint64_t kFewestRuns = 60;
 

@@ -326,6 +326,7 @@ void add_found(const Task& task, nlohmann::ordered_json& entry) {
 nlohmann::ordered_json system_entry(const SystemStage& system) {
   nlohmann::ordered_json entry;
   entry["steps"] = system.steps();
+  entry["runs"] = system.objective().used();
   add_found(system.task(), entry);
   if (const auto& verdict = system.verdict())
     entry["verdict"] = {{"changed", verdict->changed},
@@ -507,7 +508,7 @@ void Trainer::restore_system(const std::string& where, const void* json) {
     saved.at("priority").get_to(verdict->placement.priority);
     check_entries(where, system_->task().problem(), verdict->placement.device_of_op, verdict->placement.priority);
   }
-  system_->restore(entry.at("steps").get<std::uint64_t>(), std::move(verdict));
+  system_->restore(entry.at("steps").get<std::uint64_t>(), entry.at("runs").get<std::uint64_t>(), std::move(verdict));
 }
 
 }  // namespace doppler

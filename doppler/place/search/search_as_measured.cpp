@@ -15,10 +15,9 @@ constexpr double kLeastJitter = 0.1;
 constexpr std::size_t kDraws = 16;     // by which candidates are looked for; one is chosen by others
 constexpr double kAdviceShare = 0.25;  // of the time, at most
 
-std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
-                                       MethodOptions method, double jitter) {
+std::vector<Placement> find_candidates(const Problem& corrected, std::vector<Placement> candidates,
+                                       const Advice& policy, MethodOptions method, double jitter) {
   ExpectedObjective objective(corrected, jitter, Draws{kDraws, Draws::searched});
-  std::vector<Placement> candidates = {incumbent};
   const auto add = [&](auto find) {
     try {
       candidates.push_back(find().placement);
@@ -45,11 +44,16 @@ std::vector<Placement> find_candidates(const Problem& corrected, const Placement
 
 }  // namespace
 
-Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
+std::unique_ptr<Objective> corrected_objective(const TimeRatios& ratios, const Problem& problem) {
+  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  return std::make_unique<ExpectedObjective>(problem.on(ratios.corrected()), jitter, Draws{kDraws, Draws::searched});
+}
+
+Suggestion search_as_measured(const TimeRatios& ratios, const Problem& problem, std::vector<Placement> known,
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());
   const double jitter = std::max(kLeastJitter, problem.machine().jitter());
-  std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options, jitter);
+  std::vector<Placement> candidates = find_candidates(corrected, std::move(known), policy, options, jitter);
   for (const Placement& candidate : candidates) verify(problem, candidate);
   ExpectedObjective expected(corrected, jitter);
   const std::vector<Seconds> predicted = expected.values(candidates);
