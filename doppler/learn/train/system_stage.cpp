@@ -75,7 +75,7 @@ UpdateReport SystemStage::step(Rng rng) {
   DOPPLER_CHECK(!finished(), "a step after the final");
   UpdateReport report;
   if (steps_ == 0) {
-    measure_starts();
+    measure_starts(rng.bits());
   } else {
     objective_.set_incumbent(simulated_.best());  // A process that has just resumed does not know it yet.
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
@@ -91,7 +91,7 @@ UpdateReport SystemStage::step(Rng rng) {
   return report;
 }
 
-void SystemStage::measure_starts() {
+void SystemStage::measure_starts(std::uint64_t seed) {
   // Into the simulated task first, so that its best is the placement of stage II even if there was no stage II.
   const std::vector<Placement> cheap = cheap_placements(simulated_, options_.seed);
   for (const Placement& placement : cheap) simulated_.evaluate(placement, Task::kClassical);
@@ -108,7 +108,11 @@ void SystemStage::measure_starts() {
   if (simulated_.elites().empty())
     throw InfeasibleError(fmt::format("{}: found no placement that fits in memory to start from", simulated_.name()));
   objective_.set_incumbent(simulated_.best());
-  std::vector<Placement> starts = {simulated_.best()};
+  task_.evaluate(simulated_.best(), Task::kClassical);
+  // The runs of the incumbent correct the simulator where they left timelines; of the other starts only those are then
+  // run that may be faster.
+  ask_corrected_simulator(seed);
+  std::vector<Placement> starts;
   for (const Elite& elite : simulated_.elites()) starts.push_back(placement_of(elite));
   starts.insert(starts.end(), cheap.begin(), cheap.end());
   for (const Placement& start : starts)

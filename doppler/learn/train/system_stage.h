@@ -69,7 +69,7 @@ class SystemStage {
  private:
   SystemStage(Policy& policy, Task& simulated, const SystemStageOptions& options,
               std::unique_ptr<MeasuredObjective> objective);
-  void measure_starts();
+  void measure_starts(std::uint64_t seed);
   void ask_corrected_simulator(std::uint64_t seed);
   void hold_final();
   std::uint64_t final_rounds() const;
