@@ -107,7 +107,8 @@ Machine DeviceRatios::corrected() const {
     devices.back().slowdown *= ratio(src);
     for (DeviceId dst = 0; dst < machine.device_count(); ++dst) links.push_back(machine.link(src, dst));
   }
-  return Machine(machine.name(), std::move(devices), std::move(links), machine.link_model(), machine.jitter());
+  return Machine(machine.name(), std::move(devices), std::move(links), machine.link_model(), machine.jitter())
+      .with_emulation(machine.emulation());
 }
 
 }  // namespace doppler

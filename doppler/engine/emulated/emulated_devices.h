@@ -47,7 +47,7 @@ class EmulatedDevices final : public DeviceKind, private Kernels {
   void cancel() override { over_.store(true, std::memory_order_relaxed); }
   void run(OpId op, DeviceId device, const OpBuffers& buffers) override;
 
-  const Problem problem_;
+  const Problem problem_;  // without what the emulation adds by itself
   const double time_scale_;
   const CountedMemory memory_;
   std::uint64_t runs_ = 0;

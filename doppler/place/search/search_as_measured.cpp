@@ -16,7 +16,7 @@ constexpr std::size_t kDraws = 16;     // by which candidates are looked for; on
 constexpr double kAdviceShare = 0.25;  // of the time, at most
 
 std::vector<Placement> find_candidates(const Problem& corrected, const Placement& incumbent, const Advice& policy,
-                                       MethodOptions method, double jitter) {
+                                       MethodOptions method, const Jitter& jitter) {
   ExpectedObjective objective(corrected, jitter, Draws{kDraws, Draws::searched});
   std::vector<Placement> candidates = {incumbent};
   const auto add = [&](auto find) {
@@ -48,7 +48,7 @@ std::vector<Placement> find_candidates(const Problem& corrected, const Placement
 Suggestion search_as_measured(const DeviceRatios& ratios, const Problem& problem, const Placement& incumbent,
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());
-  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  const Jitter jitter = problem.machine().jitter().at_least(kLeastJitter);
   std::vector<Placement> candidates = find_candidates(corrected, incumbent, policy, options, jitter);
   for (const Placement& candidate : candidates) verify(problem, candidate);
   ExpectedObjective expected(corrected, jitter);
