@@ -86,6 +86,7 @@ class ComparedMethods {
   std::string name() const { return options_.graph.empty() ? problem_.graph().title() : options_.graph; }
   Outcome nothing(const Method& method, const std::exception& why) const {
     Outcome outcome = outcome_of(problem_, name(), bound_);
+    outcome.objective = objective_->name();
     outcome.made.seed = options_.seed;
     outcome.made.method = outcome.made.winner = method.name;
     outcome.feasible = false;

@@ -36,20 +36,20 @@ Outcome outcome_of(const Problem& problem, std::string graph, const Result& resu
   outcome.feasible = result.feasible;
   outcome.optimal = result.optimal;
   outcome.seconds = result.seconds;
-  if (result.expected) add_expectation(outcome, *result.expected, problem.machine().jitter());
+  if (result.expected) add_expectation(outcome, *result.expected, problem.machine().jitter().sigma);
   return outcome;
 }
 
 void add_expectation(Outcome& outcome, const Problem& problem, const Placement& placement) {
-  const double jitter = problem.machine().jitter();
-  if (jitter <= 0) return;
-  add_expectation(outcome, expectation_of(problem, placement), jitter);
+  const Jitter& jitter = problem.machine().jitter();
+  if (!jitter.varies()) return;
+  add_expectation(outcome, expectation_of(problem, placement), jitter.sigma);
   outcome.expected_bound = bound_on_expectation(problem);
 }
 
 std::optional<Seconds> bound_on_expectation(const Problem& problem, const Budget& budget) {
   constexpr std::size_t kMostRows = 5'000;  // ops and edges; beyond, the bounds of the draws take long
-  if (problem.machine().jitter() <= 0 || problem.op_count() + problem.graph().edge_count() > kMostRows)
+  if (!problem.machine().jitter().varies() || problem.op_count() + problem.graph().edge_count() > kMostRows)
     return std::nullopt;
   const Seconds bound = expected_bound(problem, Draws{}.count, budget);
   return bound > 0 ? std::optional(bound) : std::nullopt;

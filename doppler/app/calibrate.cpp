@@ -24,6 +24,9 @@ struct CalibrateOptions : Options {
   unsigned placements = 12, repeat = 10;
 };
 
+// The sigma of times beyond which what a placement takes is chance. Boxes that are left alone have a tenth of it.
+constexpr double kMostUsefulJitter = 0.5;
+
 // Makes one graph ready to run.
 CalibrationWorkload make_workload(const GraphFile& file, const Machine& machine, const CalibrateOptions& options) {
   const LoadedProblem loaded{file, make_problem(file, machine, load_options(options))};
@@ -52,7 +55,12 @@ CalibrationResult result_of(const Calibration& calibration, const Machine& base,
   result.emulated = emulated;
   result.devices = machine.device_count();
   result.transfers = calibration.transfers();
-  result.jitter = calibration.jitter();
+  const Jitter jitter = calibration.jitter();
+  result.jitter = jitter.sigma;
+  result.transfer_jitter = jitter.transfers;
+  result.tail_probability = jitter.tail.probability;
+  result.tail_factor = jitter.tail.factor;
+  result.fit = calibration.fit();
   result.stretch = calibration.stretch();
   result.op_excess = emulated ? machine.device(0).overhead - base.device(0).overhead : 0;
   if (machine.device_count() > 1) {
@@ -97,6 +105,12 @@ void run_calibrate(const CalibrateOptions& options) {
       options.machine.empty() ? base.name() : base.name() + (emulated ? ", emulated" : ", calibrated"));
   CalibrationResult result = result_of(calibration, base, machine, emulated);
   if (!emulated && !cuda) result.products = product_shares(options.quiet);
+  if (result.jitter > kMostUsefulJitter)
+    complain(
+        fmt::format("warning: equal ops differ by {:.0f} % within a run; required at most {:.0f} %, beyond which no "
+                    "prediction means "
+                    "anything: is something else running here?",
+                    100 * result.jitter, 100 * kMostUsefulJitter));
   write_json_if_asked(options, to_json(result));
   write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, to_text(result));

@@ -173,7 +173,7 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
            const Options& options) {
   ServiceOptions service;
   const std::shared_ptr<Executor> executor = make_executor(loaded, flags, options);
-  if (!serving.drift.empty() && executor->emulation() == nullptr)
+  if (!serving.drift.empty() && executor->changeable() == nullptr)
     throw InputError("--drift: required --devices emulated");
   DeploymentOptions deploying;
   deploying.explore_share = serving.explore;

@@ -350,11 +350,13 @@ TrainingResult result_of(TrainingSession& session, const TrainOptions& options) 
   if (trainer.system() != nullptr)
     result.system = system_result(*trainer.system(), trainer.task(0).problem().graph().unitless());
   for (std::size_t i = 0; i < options.graphs.size(); ++i) {
-    const Task& task = trainer.task(i);
+    Task& task = trainer.task(i);
     TrainingResult::Task& found = result.tasks.emplace_back();
     found.graph = task.name();
     if (task.bound() > 0) found.lower_bound = task.bound();
     found.unitless = task.problem().graph().unitless();
+    found.objective = task.objective().name();
+    found.jitter = task.problem().machine().jitter().sigma;
     if (!task.elites().empty())
       found.best = task.best_makespan();
     else if (!options.quiet)

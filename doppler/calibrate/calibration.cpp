@@ -52,10 +52,12 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
   const Graph& graph = problem.graph();
   check(graph);
   links_ = problem.rules().links;
+  const Seconds known_excess = problem.machine().emulation().value_or(Emulation()).overhead;
   for (const Timeline::Execution& execution : timeline.executions) {
     const OpId op = execution.op;
     const Seconds time = execution.end - execution.start;
-    if (emulated_) excess_.push_back(time - problem.costs().op_time(op, execution.device));
+    const double slowdown = problem.machine().device(execution.device).slowdown;
+    if (emulated_) excess_.push_back(time - problem.costs().op_time(op, execution.device) + slowdown * known_excess);
     ops_[signature(graph, op)].push_back(time);
   }
   interference_.add(graph, timeline);
@@ -72,8 +74,10 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
 // other input came later), the time until it woke up counts. A busy device looks between two ops, which costs nothing.
 // On cpu devices it has begun when its producer had ended and the courier was free, not when the courier woke up.
 void Calibration::add_transfers(const Problem& problem, const Timeline& timeline) {
+  const Seconds known_excess = problem.machine().emulation().value_or(Emulation()).latency;
   const auto modelled = [&](const Timeline::Transfer& transfer) {
-    return emulated_ ? problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst) : 0;
+    if (!emulated_) return 0.0;
+    return problem.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst) - known_excess;
   };
   if (problem.rules().links == Links::receiver) {  // a copy is the device's own work and takes what it takes
     for (const Timeline::Transfer& transfer : timeline.transfers)
@@ -114,7 +118,7 @@ double Calibration::stretch() const { return fitted_stretch(found_excess()); }
 
 Calibration::Excess Calibration::found_excess() const {
   return {emulated_ ? std::max(0.0, median(excess_)) : 0, transfers_.empty() ? LinkFit() : fitted_link(),
-          jitter_.sigma()};
+          jitter_.fitted()};
 }
 
 // Returns the median over the placements.
@@ -170,7 +174,9 @@ Machine Calibration::stretched(const std::string& name, const Excess& excess, do
       if (!emulated_) link.bytes_per_second = fit.per_byte > 0 ? 1 / fit.per_byte : 0;
     }
   }
-  return Machine(name, std::move(devices), std::move(links), links_, excess.jitter);
+  const Machine machine(name, std::move(devices), std::move(links), links_, excess.jitter);
+  if (!emulated_) return machine;
+  return machine.with_emulation(Emulation{op_excess, fit.latency, base_.jitter()});
 }
 
 void Calibration::describe_ops(Device& device, double stretch) const {
@@ -217,7 +223,9 @@ std::vector<CalibrationResult::Kind> Calibration::kinds() const {
     bandwidths[{name, dtype}].push_back(static_cast<double>(read + written) / typical);
   }
   std::vector<Kind> list;
+  const Jitter jitter = jitter_.fitted();
   for (auto& [key, kind] : result) {
+    kind.jitter = jitter.of_kind(kind.kind);
     kind.spread /= static_cast<double>(kind.shapes);
     if (!rates[key].empty()) kind.flops_per_second = median(rates[key]);
     if (!bandwidths[key].empty()) kind.bytes_per_second = median(bandwidths[key]);

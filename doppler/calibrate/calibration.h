@@ -27,8 +27,9 @@ LinkFit fit_link(const std::vector<std::pair<Bytes, Seconds>>& samples);
 // Predictions are expected makespans (ExpectedObjective): the runs also say how much times vary.
 class Calibration {
  public:
-  // Emulated devices follow the model of `base` already; only what is added to it is looked for.
-  Calibration(const Machine& base, bool emulated) : base_(base), emulated_(emulated), links_(base.link_model()) {}
+  // Emulated devices follow the model of `base` already; only what the emulation adds to it is looked for.
+  Calibration(const Machine& base, bool emulated)
+      : base_(emulated ? base.without_emulation() : base), emulated_(emulated), links_(base.link_model()) {}
 
   // Throws InputError if the graph brings times of its own: nothing that is measured changes them.
   static void check(const Graph& graph);
@@ -37,7 +38,7 @@ class Calibration {
 
   // Makes the machine. Devices that compute get every measured op by kind, dtype and size (Device::measured), rates by
   // kind and a bandwidth for ops that were not measured, and the latency and bandwidth of the links. Emulated ones are
-  // those of `base` with what an op and a transfer take in addition.
+  // those of `base` with what an op and a transfer take in addition, and the machine says how much that is (Emulation).
   // Throws InputError if there were no ops, or no transfers although there are several devices.
   Machine machine(const std::string& name) const;
 
@@ -47,7 +48,9 @@ class Calibration {
   bool empty() const { return runs_.empty(); }
   // These are the stretch and the jitter of machine().
   double stretch() const;
-  double jitter() const { return jitter_.sigma(); }
+  Jitter jitter() const { return jitter_.fitted(); }
+  // How well that jitter describes the runs.
+  CalibrationResult::Fit fit() const { return jitter_.fit(jitter_.fitted()); }
 
  private:
   struct Move {
@@ -57,7 +60,7 @@ class Calibration {
   struct Excess {
     Seconds op = 0;  // of emulated devices
     LinkFit link;
-    double jitter = 0;
+    Jitter jitter;
   };
   // The runs of one placement.
   struct Runs {

@@ -192,13 +192,13 @@ void Costs::fill_transfer_times() {
 Costs Costs::drawn(const JitterDraw& draw) const {
   Costs costs = *this;
   for (OpId op = 0; op < graph().op_count(); ++op) {
-    const double factor = draw.op_factor(op);
+    const double factor = draw.op_factor(graph(), op);
     for (std::size_t c = 0; c < device_classes_; ++c) costs.op_time_[op * device_classes_ + c] *= factor;
     costs.fastest_[op] *= factor;
     costs.mean_[op] *= factor;
   }
   for (TensorId tensor = 0; tensor < graph().tensor_count(); ++tensor) {
-    const double factor = draw.tensor_factor(tensor);
+    const double factor = draw.transfer_factor(tensor);
     for (std::size_t c = 0; c < link_classes_; ++c) costs.transfer_time_[tensor * link_classes_ + c] *= factor;
     costs.mean_transfer_[tensor] *= factor;
     costs.fastest_transfer_[tensor] *= factor;

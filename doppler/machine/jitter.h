@@ -2,21 +2,29 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "doppler/graph.h"
+#include "doppler/jitter.h"
 
 namespace doppler {
 
-// One outcome of times that vary as a machine's jitter says: a lognormal factor with mean 1 for every index. The factor
-// of an index depends on nothing else, so that draws are the same in any order and at any number of threads.
+// Throws InputError unless every sigma is between 0 and kMostJitter, kinds differ, and the tail is within its limits.
+// `where` starts the text.
+void check_jitter(const std::string& where, const Jitter& jitter);
+
+// One outcome of times that vary: a factor with mean 1 for every op and every transfer. The factor of one depends on
+// nothing else, so that draws are the same in any order and at any number of threads.
 struct JitterDraw {
-  double sigma = 0;  // 0: every factor is 1
+  Jitter jitter = {};  // none: every factor is 1
   std::uint64_t seed = 0;
 
   // Returns one of many draws that follow from a seed; other streams are other draws.
-  static JitterDraw number(std::size_t draw, double sigma, std::uint64_t seed, std::uint64_t stream);
+  static JitterDraw number(std::size_t draw, Jitter jitter, std::uint64_t seed, std::uint64_t stream);
 
-  double factor(std::uint64_t index) const;
-  double op_factor(std::uint32_t op) const { return factor(op); }
-  double tensor_factor(std::uint32_t tensor) const { return JitterDraw{sigma, ~seed}.factor(tensor); }
+  double op_factor(const Graph& graph, OpId op) const;
+  // `index` is the tensor's, or whatever tells one transfer from another.
+  double transfer_factor(std::uint64_t index) const;
 };
 
 }  // namespace doppler

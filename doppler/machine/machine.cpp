@@ -1,5 +1,6 @@
 #include "doppler/machine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/parse_enum.h"
+#include "doppler/machine/jitter.h"
 
 namespace doppler {
 namespace {
@@ -100,15 +102,14 @@ Links parse_links(std::string_view text) {
   return parse_enum(text, "links", std::array{Links::free, Links::channels, Links::receiver});
 }
 
-Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model, double jitter)
+Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model, Jitter jitter)
     : name_(std::move(name)),
       devices_(std::move(devices)),
       links_(std::move(links)),
       link_model_(model),
-      jitter_(jitter) {
+      jitter_(std::move(jitter)) {
   const std::string where = fmt::format("machine '{}'", name_);
-  if (!(jitter >= 0 && jitter <= kMostJitter))
-    throw InputError(fmt::format("{}: jitter: found {}; required between 0 and {}", where, jitter, kMostJitter));
+  check_jitter(where, jitter_);
   if (devices_.empty() || devices_.size() > kMostDevices)
     throw InputError(fmt::format("{}: {} devices; required 1 to {}", where, devices_.size(), kMostDevices));
   DOPPLER_CHECK(links_.size() == devices_.size() * devices_.size(), "{} links for {} devices", links_.size(),
@@ -122,6 +123,50 @@ Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link
   for (DeviceId src = 0; src < device_count(); ++src)
     for (DeviceId dst = 0; dst < device_count(); ++dst)
       if (src != dst) check_link(where, device(src), device(dst), link(src, dst));
+}
+
+Machine Machine::with_jitter(Jitter jitter) const {
+  check_jitter(fmt::format("machine '{}'", name_), jitter);
+  Machine other = *this;
+  if (other.emulation_) other.emulation_->jitter = jitter;
+  other.jitter_ = std::move(jitter);
+  return other;
+}
+
+Machine Machine::with_emulation(std::optional<Emulation> emulation) const {
+  Machine other = *this;
+  other.emulation_ = std::move(emulation);
+  if (!other.emulation_) return other;
+  const std::string where = fmt::format("machine '{}': emulation", name_);
+  const Seconds overhead = other.emulation_->overhead, latency = other.emulation_->latency;
+  check_number(where, "overhead", overhead);
+  check_number(where, "latency", latency);
+  check_jitter(where, other.emulation_->jitter);
+  for (DeviceId src = 0; src < device_count(); ++src) {
+    if (overhead > device(src).overhead)
+      throw InputError(fmt::format("{}: overhead is {}; required at most that of device '{}', {}", where, overhead,
+                                   device(src).name, device(src).overhead));
+    for (DeviceId dst = 0; dst < device_count(); ++dst)
+      if (src != dst && latency > link(src, dst).latency)
+        throw InputError(fmt::format("{}: latency is {}; required at most that of the link '{}' to '{}', {}", where,
+                                     latency, device(src).name, device(dst).name, link(src, dst).latency));
+  }
+  return other;
+}
+
+Machine Machine::without_emulation() const {
+  Machine other = *this;
+  if (!emulation_) return other;
+  for (Device& device : other.devices_) {
+    device.overhead -= emulation_->overhead;
+    for (Measured& op : device.measured) op.seconds = std::max(0.0, op.seconds - emulation_->overhead);
+  }
+  for (DeviceId src = 0; src < device_count(); ++src)
+    for (DeviceId dst = 0; dst < device_count(); ++dst)
+      if (src != dst) other.links_[src * devices_.size() + dst].latency -= emulation_->latency;
+  other.jitter_ = emulation_->jitter;
+  other.emulation_.reset();
+  return other;
 }
 
 DeviceId Machine::device_by_name(std::string_view name) const {

@@ -166,6 +166,53 @@ Links parse_link_model(const std::string& where, const Json* value) {
   }
 }
 
+// A number is the sigma of everything.
+Jitter parse_jitter(const JsonFields& file) {
+  const Json* value = file.find("jitter");
+  if (value == nullptr) return {};
+  if (value->is_number()) return file.number("jitter");
+  if (!value->is_object()) file.fail("jitter", "a number or an object");
+  const JsonFields fields(file.where() + ": jitter", *value);
+  fields.refuse_other_keys({"sigma", "transfers", "kinds", "tail"});
+  Jitter jitter = fields.number("sigma");
+  read(fields, "transfers", jitter.transfers);
+  if (fields.find("kinds") != nullptr) {
+    const Json& kinds = array(fields, "kinds");
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const JsonFields entry(fmt::format("{}: kinds[{}]", fields.where(), i), kinds[i]);
+      entry.refuse_other_keys({"kind", "sigma"});
+      jitter.kinds.push_back({entry.string("kind"), entry.number("sigma")});
+    }
+  }
+  if (const Json* tail = fields.find("tail")) {
+    const JsonFields entry(fields.where() + ": tail", *tail);
+    entry.refuse_other_keys({"probability", "factor"});
+    jitter.tail = {entry.number("probability"), entry.number("factor")};
+  }
+  return jitter;
+}
+
+ordered_json jitter_json(const Jitter& jitter) {
+  if (jitter.plain()) return jitter.sigma;
+  ordered_json result = {{"sigma", jitter.sigma}, {"transfers", jitter.transfers}};
+  for (const Jitter::Kind& kind : jitter.kinds) result["kinds"].push_back({{"kind", kind.kind}, {"sigma", kind.sigma}});
+  if (jitter.tail != Jitter::Tail())
+    result["tail"] = {{"probability", jitter.tail.probability}, {"factor", jitter.tail.factor}};
+  return result;
+}
+
+std::optional<Emulation> parse_emulation(const std::string& where, const JsonFields& file) {
+  const Json* value = file.find("emulation");
+  if (value == nullptr) return std::nullopt;
+  const JsonFields fields(where + ": emulation", *value);
+  fields.refuse_other_keys({"overhead", "latency", "jitter"});
+  Emulation emulation;
+  read(fields, "overhead", emulation.overhead);
+  read(fields, "latency", emulation.latency);
+  emulation.jitter = parse_jitter(fields);
+  return emulation;
+}
+
 ordered_json link_json(const Link& link) {
   return {{"latency", link.latency},
           {"bytes_per_second", link.bytes_per_second},
@@ -223,16 +270,18 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
     fields.fail("format", fmt::format("\"{}\"", kFormat));
   if (fields.find("version") == nullptr || *fields.find("version") != kVersion)
     fields.fail("version", fmt::to_string(kVersion));
-  fields.refuse_other_keys({"format", "version", "name", "jitter", "devices", "links"});
+  fields.refuse_other_keys({"format", "version", "name", "jitter", "devices", "links", "emulation"});
   std::vector<Device> devices;
   const Json& entries = array(fields, "devices");
   for (std::size_t i = 0; i < entries.size() && devices.size() <= kMostDevices; ++i)
     parse_devices(fmt::format("{}: devices[{}]", where, i), entries[i], devices);
   std::vector<Link> links = parse_links(where + ": links", fields.find("links"), devices);
   const Links model = parse_link_model(where + ": links", fields.find("links"));
-  const double jitter = fields.number_or("jitter", 0);
+  Jitter jitter = parse_jitter(fields);
+  std::optional<Emulation> emulation = parse_emulation(where, fields);
   try {
-    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model, jitter);
+    return Machine(fields.string_or("name", where), std::move(devices), std::move(links), model, std::move(jitter))
+        .with_emulation(std::move(emulation));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   }
@@ -240,7 +289,7 @@ Machine parse_machine(const std::string& where, std::string_view json_text) {
 
 std::string machine_to_json(const Machine& machine) {
   ordered_json file = {{"format", kFormat}, {"version", kVersion}, {"name", machine.name()}};
-  if (machine.jitter() > 0) file["jitter"] = machine.jitter();
+  if (machine.jitter() != Jitter()) file["jitter"] = jitter_json(machine.jitter());
   auto& devices = file["devices"] = ordered_json::array();
   for (DeviceId id = 0; id < machine.device_count(); ++id) devices.push_back(device_json(machine.device(id)));
   const Link usual = most_common_link(machine);
@@ -255,6 +304,9 @@ std::string machine_to_json(const Machine& machine) {
       pairs.push_back(std::move(pair));
     }
   }
+  if (const auto& emulation = machine.emulation())
+    file["emulation"] = {
+        {"overhead", emulation->overhead}, {"latency", emulation->latency}, {"jitter", jitter_json(emulation->jitter)}};
   return file.dump(2) + "\n";
 }
 

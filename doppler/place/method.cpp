@@ -95,7 +95,7 @@ Proposal cheapest(const Problem& problem) {
 AfterTheMethod plan(Objective& objective, const Budget& budget) {
   const Problem& problem = objective.problem();
   AfterTheMethod after;
-  if (problem.machine().jitter() <= 0) after.draws = 0;
+  if (!problem.machine().jitter().varies()) after.draws = 0;
   if (!budget.has_deadline() || problem.op_count() < kManyOps) return after;
   const Seconds before = budget.time_left();
   objective.simulate(cheapest(problem).placement, budget);

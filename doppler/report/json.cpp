@@ -308,7 +308,22 @@ void fields(Archive& a, T& kind) {
   a("flops_per_second", kind.flops_per_second);
   a("bytes_per_second", kind.bytes_per_second);
   a("spread", kind.spread);
+  a("jitter", kind.jitter);
   a("interference", kind.interference);
+}
+template <typename Archive, Is<CalibrationResult::Fit::Quantile> T>
+void fields(Archive& a, T& quantile) {
+  a("share", quantile.share);
+  a("measured", quantile.measured);
+  a("modelled", quantile.modelled);
+}
+template <typename Archive, Is<CalibrationResult::Fit> T>
+void fields(Archive& a, T& fit) {
+  a("samples", fit.samples);
+  a("distance", fit.distance);
+  a("quantiles", fit.quantiles);
+  a("work_measured", fit.work_measured);
+  a("work_modelled", fit.work_modelled);
 }
 template <typename Archive, Is<CalibrationResult> T>
 void fields(Archive& a, T& calibration) {
@@ -324,6 +339,10 @@ void fields(Archive& a, T& calibration) {
   a("latency", calibration.latency);
   a("bytes_per_second", calibration.bytes_per_second);
   a("jitter", calibration.jitter);
+  a("transfer_jitter", calibration.transfer_jitter);
+  a("tail_probability", calibration.tail_probability);
+  a("tail_factor", calibration.tail_factor);
+  a("fit", calibration.fit);
   a("stretch", calibration.stretch);
 }
 
@@ -333,6 +352,8 @@ void fields(Archive& a, T& task) {
   a.unit("unit", task.unitless);
   a.or_null("best", task.best);
   a("lower_bound", task.lower_bound);
+  a.or_absent("objective", task.objective);
+  a("jitter", task.jitter);
   if (task.best && task.lower_bound) a.derived("gap", gap(*task.best, *task.lower_bound));
 }
 template <typename Archive, Is<TrainingResult::System> T>

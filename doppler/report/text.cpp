@@ -25,6 +25,12 @@ char shade(double fraction) {
 
 // ---- simulate, place, compare ----
 
+// Says what placements were judged by and, where times vary, how much they do.
+std::string objective_name(const std::string& objective, double jitter) {
+  if (objective == "exact" || jitter <= 0) return objective;
+  return fmt::format("{} (jitter {:.3g})", objective, jitter);
+}
+
 std::string text_of(const SimulationResult& result) {
   const Outcome& outcome = result.outcome;
   const auto time = [&](Seconds value) { return format_time(value, outcome.unitless); };
@@ -47,6 +53,8 @@ std::string text_of(const PlaceResult& result) {
   const Provenance& made = outcome.made;
   std::string text = fmt::format("graph        {}, {} ops, {} edges\n", made.graph, result.ops, result.edges);
   text += fmt::format("machine      {}, {} devices\n", made.machine, result.run.devices.size());
+  if (!outcome.objective.empty())
+    text += fmt::format("objective    {}\n", objective_name(outcome.objective, outcome.jitter));
   text += fmt::format("method       {}{}, {:.2f} s, {} evaluations, seed {}\n", made.method,
                       made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner), outcome.seconds,
                       made.evaluations, made.seed);
@@ -73,9 +81,10 @@ std::string text_of(std::span<const ComparisonRow> rows) {
   });
   const Outcome& first = weakest->outcome;
   const auto time = [&](Seconds value) { return format_time(value, first.unitless); };
-  std::string text = fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({})\n\n", first.made.graph,
-                                 weakest->ops, first.made.machine, first.made.discipline, first.made.links,
-                                 time(first.made.lower_bound), to_string(first.bound_kind));
+  std::string text = fmt::format("{}: {} ops on {}, {}, links {}, lower bound {} ({}), objective {}\n\n",
+                                 first.made.graph, weakest->ops, first.made.machine, first.made.discipline,
+                                 first.made.links, time(first.made.lower_bound), to_string(first.bound_kind),
+                                 objective_name(first.objective, first.jitter));
   const bool varies =
       std::any_of(rows.begin(), rows.end(), [](const ComparisonRow& row) { return row.outcome.expected.has_value(); });
   std::vector<Table::Column> columns = {{"method", Table::Align::left}, {"makespan"}};
@@ -252,8 +261,29 @@ std::string text_of(const ValidityResult& validity) {
   return table.text();
 }
 
+std::string text_of_jitter(const CalibrationResult& calibration) {
+  std::string text = fmt::format("times vary by {} within a run", percent(calibration.jitter));
+  if (calibration.transfer_jitter != calibration.jitter)
+    text += fmt::format(", those of transfers by {}", percent(calibration.transfer_jitter));
+  if (calibration.tail_probability > 0)
+    text += fmt::format("; {:.2f} % of the work takes {:.1f} times as long", 100 * calibration.tail_probability,
+                        calibration.tail_factor);
+  text += "\n";
+  const CalibrationResult::Fit& fit = calibration.fit;
+  if (fit.samples == 0) return text;
+  std::vector<std::string> quantiles;
+  for (const CalibrationResult::Fit::Quantile& of : fit.quantiles)
+    quantiles.push_back(fmt::format("{:.0f} % take at most {:.2f} ({:.2f})", 100 * of.share, of.measured, of.modelled));
+  text += fmt::format("fit: of {} ops, {} times what is usual (in brackets what the model says);\n", fit.samples,
+                      fmt::join(quantiles, ", "));
+  return text + fmt::format(
+                    "     the distributions differ by {:.2f} at most (Kolmogorov-Smirnov), and a device's work varies "
+                    "by {} ({}) from run to run\n",
+                    fit.distance, percent(fit.work_measured), percent(fit.work_modelled));
+}
+
 std::string text_of(const CalibrationResult& calibration) {
-  const std::string jitter = fmt::format("times vary by {} within a run\n", percent(calibration.jitter));
+  const std::string jitter = text_of_jitter(calibration);
   if (calibration.emulated) {
     if (calibration.devices == 1)
       return fmt::format("ops take {} longer than modelled\n", format_seconds(calibration.op_excess)) + jitter;
@@ -268,11 +298,13 @@ std::string text_of(const CalibrationResult& calibration) {
                {"GFLOP/s"},
                {"GB/s"},
                {"spread"},
+               {"jitter"},
                {"beside others"}});
   for (const CalibrationResult::Kind& kind : calibration.kinds)
     table.add_row({kind.kind, kind.dtype, fmt::to_string(kind.shapes), fmt::to_string(kind.samples),
                    fmt::format("{:.2f}", kind.flops_per_second / 1e9),
                    fmt::format("{:.2f}", kind.bytes_per_second / 1e9), fmt::format("{:.0f} %", 100 * kind.spread),
+                   percent(kind.jitter),
                    kind.interference ? fmt::format("{:+.0f} %", 100 * (*kind.interference - 1)) : "-"});
   std::string text = table.text();
   if (calibration.devices > 1) {
@@ -309,6 +341,8 @@ std::string text_of(const TrainingResult& training) {
   if (training.held_out) text += fmt::format("held out     {:.3f} of the best cheap heuristic\n", *training.held_out);
   if (training.system) text += text_of(*training.system);
   if (training.tasks.empty()) return text;
+  const TrainingResult::Task& first = training.tasks.front();
+  if (!first.objective.empty()) text += fmt::format("objective    {}\n", objective_name(first.objective, first.jitter));
   Table table({{"graph", Table::Align::left}, {"best found"}, {"lower bound"}, {"gap"}});
   for (const TrainingResult::Task& task : training.tasks) {
     const bool bounded = task.best && task.lower_bound;

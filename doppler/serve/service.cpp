@@ -48,7 +48,7 @@ void summarise(ServiceResult& service, const Deployment& deployment, const std::
     service.events.push_back({event.run, std::string(to_string(event.kind)), event.text});
 }
 
-void apply(const Drift& drift, Emulation& devices) {
+void apply(const Drift& drift, ChangeableDevices& devices) {
   if (drift.change != Change::slower) return devices.set_present(drift.device, drift.change == Change::back);
   if (!drift.peer) return devices.slow_down(drift.device, drift.factor);
   devices.slow_down(drift.device, *drift.peer, drift.factor);
@@ -128,7 +128,7 @@ Drift parse_drift(const std::string& text, const Machine& machine) {
 }
 
 ServiceResult run_service(Executor& executor, Deployment& deployment, const ServiceOptions& options) {
-  DOPPLER_CHECK(options.drifts.empty() || executor.emulation() != nullptr, "drifts of devices that are what they are");
+  DOPPLER_CHECK(options.drifts.empty() || executor.changeable() != nullptr, "drifts of devices that are what they are");
   const auto decided = [&] {
     if (options.on_decisions) options.on_decisions();
   };
@@ -144,7 +144,7 @@ ServiceResult run_service(Executor& executor, Deployment& deployment, const Serv
   try {
     while (deployment.runs() < options.runs && !options.stop.stop_requested()) {
       const std::size_t run = deployment.runs();
-      for (; due != drifts.end() && due->run <= run; ++due) apply(*due, *executor.emulation());
+      for (; due != drifts.end() && due->run <= run; ++due) apply(*due, *executor.changeable());
       for (const DeviceId device : deployment.worth_asking()) deployment.asked(device, executor.answers(device));
       decided();
       const Placement& placement = deployment.next();

@@ -22,10 +22,10 @@ bool JitterSample::keeps_tables(const Problem& problem, std::size_t draws) {
   return draws <= 1 || (rows + devices * devices / 16) * draws <= kMostTableRows;
 }
 
-JitterSample::JitterSample(const Problem& problem, double jitter, std::size_t draws, std::uint64_t stream)
-    : problem_(jitter > 0 ? without_ties(problem) : problem),
-      jitter_(jitter),
-      draws_(jitter > 0 ? draws : 1),
+JitterSample::JitterSample(const Problem& problem, Jitter jitter, std::size_t draws, std::uint64_t stream)
+    : problem_(jitter.varies() ? without_ties(problem) : problem),
+      jitter_(std::move(jitter)),
+      draws_(jitter_.varies() ? draws : 1),
       stream_(stream) {
   if (!keeps_tables(problem, draws_)) return;
   for (std::size_t draw = 0; draw < draws_; ++draw) simulators_.push_back(make(draw));

@@ -10,10 +10,10 @@ namespace doppler {
 // the rules' seed and the stream alone, so that two placements meet the same ones. Internal to doppler/sim.
 class JitterSample {
  public:
-  JitterSample(const Problem& problem, double jitter, std::size_t draws, std::uint64_t stream);
+  JitterSample(const Problem& problem, Jitter jitter, std::size_t draws, std::uint64_t stream);
 
   std::size_t draws() const { return draws_; }
-  double jitter() const { return jitter_; }
+  const Jitter& jitter() const { return jitter_; }
   std::uint64_t stream() const { return stream_; }
   // Calls visit(simulator) for every draw in turn.
   template <typename Visit>
@@ -33,7 +33,7 @@ class JitterSample {
   Simulator make(std::size_t draw) const;
 
   Problem problem_;
-  double jitter_;
+  Jitter jitter_;
   std::size_t draws_;
   std::uint64_t stream_;
   std::vector<Simulator> simulators_;  // one per draw, or none where the tables of all would be too large

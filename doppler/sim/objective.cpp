@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kMostRowsToExpect = 60'000;  // ops and edges: beyond, a search has time for few values
 
-bool may_be_sampled(const Problem& problem, double jitter) {
-  return jitter > 0 && JitterSample::keeps_tables(problem, SampledEvaluator::kDraws);
+bool may_be_sampled(const Problem& problem, const Jitter& jitter) {
+  return jitter.varies() && JitterSample::keeps_tables(problem, SampledEvaluator::kDraws);
 }
 
 constexpr std::size_t kQuantileDraws = 63;
 
 // Null where the tables of the draws are too large to keep: then there are no changes that are judged quickly.
-std::unique_ptr<SampledEvaluator> sampled_evaluator(const Problem& problem, double jitter) {
+std::unique_ptr<SampledEvaluator> sampled_evaluator(const Problem& problem, const Jitter& jitter) {
   if (!may_be_sampled(problem, jitter)) return nullptr;
   return std::make_unique<SampledEvaluator>(problem, jitter);
 }
@@ -58,7 +58,7 @@ std::unique_ptr<OrderedEvaluator> ExactObjective::ordered() const {
   return OrderedEvaluator::supports(problem()) ? std::make_unique<OrderedEvaluator>(problem()) : nullptr;
 }
 
-ExpectedObjective::ExpectedObjective(const Problem& problem, double jitter, Draws draws)
+ExpectedObjective::ExpectedObjective(const Problem& problem, const Jitter& jitter, Draws draws)
     : Objective(problem), sample_(std::make_unique<JitterSample>(problem, jitter, draws.count, draws.stream)) {}
 ExpectedObjective::~ExpectedObjective() = default;
 
@@ -129,7 +129,7 @@ std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& 
   if (name == "exact") return std::make_unique<ExactObjective>(problem);
   if (name != "expected" && name != "p95")
     throw InputError(fmt::format("objective: found '{}'; required exact, expected or p95", name));
-  if (problem.machine().jitter() <= 0)
+  if (!problem.machine().jitter().varies())
     throw InputError(
         fmt::format("objective {}: found machine '{}', whose times do not vary; required one of "
                     "'doppler calibrate', or --jitter",
@@ -147,7 +147,7 @@ std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& 
 
 std::unique_ptr<Objective> usual_objective(const Problem& problem) {
   const std::size_t rows = std::size_t{problem.op_count()} + problem.graph().edge_count();
-  const bool expected = problem.machine().jitter() > 0 && rows <= kMostRowsToExpect;
+  const bool expected = problem.machine().jitter().varies() && rows <= kMostRowsToExpect;
   return make_objective(expected ? "expected" : "exact", problem);
 }
 

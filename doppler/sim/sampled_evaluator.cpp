@@ -13,9 +13,9 @@ constexpr double kMemory = 0.99;   // of the running average of variances
 
 }  // namespace
 
-SampledEvaluator::SampledEvaluator(const Problem& problem, double jitter)
+SampledEvaluator::SampledEvaluator(const Problem& problem, Jitter jitter)
     : problem_(problem),
-      jitter_(jitter),
+      jitter_(std::move(jitter)),
       current_(kDraws),
       next_(kDraws),
       variance_(std::numeric_limits<double>::infinity()) {}

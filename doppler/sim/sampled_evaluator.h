@@ -22,7 +22,7 @@ class SampledEvaluator {
   // With fewer draws a search finds what suits those draws and no others.
   static constexpr std::size_t kDraws = 16;
 
-  SampledEvaluator(const Problem& problem, double jitter);
+  SampledEvaluator(const Problem& problem, Jitter jitter);
 
   // Draws, and draws anew: what is found by one set of draws is not worth as much as they say. To be called first.
   void draw(std::uint64_t stream);
@@ -40,7 +40,7 @@ class SampledEvaluator {
 
  private:
   Problem problem_;
-  double jitter_;
+  Jitter jitter_;
   std::optional<JitterSample> sample_;   // none before the first draw
   std::vector<Seconds> current_, next_;  // the makespan of each draw
   Seconds mean_ = 0;

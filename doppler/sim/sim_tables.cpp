@@ -19,12 +19,12 @@ SimTables::SimTables(const Problem& problem, const JitterDraw& draw)
   edges_.reserve(graph.edge_count());
   for (OpId op = 0; op < graph.op_count(); ++op) {
     Op& record = ops_[op];
-    record.time = costs.op_time(op, 0) * draw.op_factor(op);
+    record.time = costs.op_time(op, 0) * draw.op_factor(graph, op);
     record.in_degree = static_cast<std::uint32_t>(graph.inputs(op).size());
     if (record.in_degree == 0) sources_.push_back(op);
     record.edge_begin = static_cast<std::uint32_t>(edges_.size());
     for (const TensorId tensor : graph.outputs(op)) {
-      const double factor = draw.tensor_factor(tensor);
+      const double factor = draw.transfer_factor(tensor);
       const Seconds transfer = devices > 1 ? costs.transfer_time(tensor, 0, 1) * factor : 0;
       for (const OpId consumer : graph.consumers(tensor)) edges_.push_back({transfer, consumer, tensor});
     }
@@ -37,7 +37,7 @@ SimTables::SimTables(const Problem& problem, const JitterDraw& draw)
   op_times_.resize(graph.op_count() * device_classes_);
   transfer_times_.resize(graph.tensor_count() * link_classes_);
   for (OpId op = 0; op < graph.op_count(); ++op) {
-    const double factor = draw.op_factor(op);
+    const double factor = draw.op_factor(graph, op);
     for (std::size_t c = 0; c < device_classes_; ++c)
       op_times_[op * device_classes_ + c] = costs.class_time(op, c) * factor;
   }
@@ -45,7 +45,7 @@ SimTables::SimTables(const Problem& problem, const JitterDraw& draw)
     for (DeviceId dst = 0; dst < devices; ++dst)
       if (src != dst) link_class_[src * devices + dst] = costs.link_class(src, dst);
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) {
-    const double factor = draw.tensor_factor(tensor);
+    const double factor = draw.transfer_factor(tensor);
     for (std::size_t c = 0; c < link_classes_; ++c)
       transfer_times_[tensor * link_classes_ + c] = costs.class_transfer_time(tensor, c) * factor;
   }

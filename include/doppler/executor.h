@@ -27,9 +27,9 @@ struct DeviceGone : InfeasibleError {
 
 // What can be done to devices that only emulate others: they change while they are used. From any thread; a run that
 // has begun may or may not notice.
-class Emulation {
+class ChangeableDevices {
  public:
-  virtual ~Emulation() = default;
+  virtual ~ChangeableDevices() = default;
   // Lets ops on the device, or transfers over the link, take `factor` times as long as modelled from now on.
   virtual void slow_down(DeviceId device, double factor) = 0;
   virtual void slow_down(DeviceId src, DeviceId dst, double factor) = 0;
@@ -67,7 +67,7 @@ class Executor {
   // Asks whether the device is there, which takes no run. Executors that cannot tell say yes.
   virtual bool answers(DeviceId) { return true; }
   // Null: these devices are what they are.
-  virtual Emulation* emulation() { return nullptr; }
+  virtual ChangeableDevices* changeable() { return nullptr; }
 };
 
 }  // namespace doppler

@@ -12,12 +12,14 @@
 // (docs/machines.md). At most kMostDevices devices; a link belongs to one ordered pair, so what pairs share is not
 // modelled.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "doppler/ids.h"
+#include "doppler/jitter.h"
 #include "doppler/units.h"
 
 namespace doppler {
@@ -75,25 +77,40 @@ enum class Links : std::uint8_t {
 std::string_view to_string(Links links);
 Links parse_links(std::string_view text);  // throws InputError
 
+// What of a machine's times is not the machine's but that of the threads that emulate it, on the box that it was
+// calibrated on: they wake up late. Predictions contain it, and emulated devices leave it out of the time that they let
+// pass.
+struct Emulation {
+  Seconds overhead = 0;  // of every device's overhead, and of every measured op
+  Seconds latency = 0;   // of every link's latency
+  Jitter jitter = {};    // how much times would vary without it
+
+  bool operator==(const Emulation&) const = default;
+};
+
 // Devices and the links between every ordered pair of them.
 class Machine {
  public:
   // `links` is row-major by (src, dst); the diagonal is ignored. Throws InputError unless names are unique,
-  // there are 1 to kMostDevices devices, slots and channels are at least 1, jitter is at most kMostJitter, and every
-  // number is finite and not negative.
+  // there are 1 to kMostDevices devices, slots and channels are at least 1, jitter is within the limits of jitter.h,
+  // and every number is finite and not negative.
   Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model = Links::free,
-          double jitter = 0);
+          Jitter jitter = {});
 
   const std::string& name() const { return name_; }
   DeviceId device_count() const { return static_cast<DeviceId>(devices_.size()); }
   const Device& device(DeviceId id) const { return devices_[id]; }
   const Link& link(DeviceId src, DeviceId dst) const { return links_[src * devices_.size() + dst]; }
   Links link_model() const { return link_model_; }  // by which rule it is simulated unless somebody asks for another
-  // Says how much times vary within a run: the sigma of a lognormal factor with mean 1 on every op and transfer, which
-  // calibration measures.
-  double jitter() const { return jitter_; }
-  // The same machine with another jitter. Throws InputError unless it is between 0 and kMostJitter.
-  Machine with_jitter(double jitter) const { return Machine(name_, devices_, links_, link_model_, jitter); }
+  // Says how much times vary within a run, which calibration measures.
+  const Jitter& jitter() const { return jitter_; }
+  // The same machine with another jitter. Throws InputError unless it is within the limits of jitter.h.
+  Machine with_jitter(Jitter jitter) const;
+  const std::optional<Emulation>& emulation() const { return emulation_; }  // none unless it was calibrated emulated
+  // The same machine with another, or none. Throws InputError if it is more than a device or a link has.
+  Machine with_emulation(std::optional<Emulation> emulation) const;
+  // The machine that is emulated: without what the emulation adds.
+  Machine without_emulation() const;
   DeviceId device_by_name(std::string_view name) const;  // by name or by index; throws InputError
 
  private:
@@ -101,11 +118,9 @@ class Machine {
   std::vector<Device> devices_;
   std::vector<Link> links_;
   Links link_model_;
-  double jitter_;
+  Jitter jitter_;
+  std::optional<Emulation> emulation_;
 };
-
-// More jitter than this is refused: no time would mean anything.
-inline constexpr double kMostJitter = 3;
 
 // More devices than this are refused: links are stored per pair.
 inline constexpr DeviceId kMostDevices = 1024;

@@ -101,7 +101,7 @@ class ExpectedObjective final : public Objective {
   // Times vary by the machine's own jitter, or by another.
   explicit ExpectedObjective(const Problem& problem, Draws draws = {})
       : ExpectedObjective(problem, problem.machine().jitter(), draws) {}
-  ExpectedObjective(const Problem& problem, double jitter, Draws draws = {});
+  ExpectedObjective(const Problem& problem, const Jitter& jitter, Draws draws = {});
   ~ExpectedObjective() override;
 
   std::string_view name() const override { return "expected"; }

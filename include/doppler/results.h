@@ -273,9 +273,27 @@ struct CalibrationResult {
     std::size_t shapes = 0, samples = 0;
     double flops_per_second = 0, bytes_per_second = 0;  // medians
     double spread = 0;                   // the 10 % to 90 % range of an op's time over its median, on average
+    double jitter = 0;                   // the sigma of its times within a run
     std::optional<double> interference;  // how much longer beside others, as a factor
 
     bool operator==(const Kind&) const = default;
+  };
+  // How well the jitter that was found describes the times that it was found from: of every op, over what is usual for
+  // it and for the run.
+  struct Fit {
+    struct Quantile {
+      double share = 0, measured = 0, modelled = 0;
+
+      bool operator==(const Quantile&) const = default;
+    };
+    std::size_t samples = 0;
+    double distance = 0;  // the largest difference between the two distribution functions (Kolmogorov and Smirnov)
+    std::vector<Quantile> quantiles;
+    // How much the time that a device spends on its ops deviates from run to run, as a share of it: measured, and if
+    // the factors of its ops are independent of one another.
+    double work_measured = 0, work_modelled = 0;
+
+    bool operator==(const Fit&) const = default;
   };
   std::string machine, links;
   bool emulated = false;
@@ -284,8 +302,11 @@ struct CalibrationResult {
   std::vector<ProductShare> products;      // of cpu devices
   Seconds op_excess = 0, link_excess = 0;  // emulated: what is added to the model
   Seconds latency = 0;
-  double bytes_per_second = 0;  // of the links; 0: transfers of one size only
-  double jitter = 0, stretch = 1;
+  double bytes_per_second = 0;                   // of the links; 0: transfers of one size only
+  double jitter = 0, transfer_jitter = 0;        // the sigmas of the machine's Jitter
+  double tail_probability = 0, tail_factor = 1;  // its tail
+  Fit fit;
+  double stretch = 1;
 
   bool operator==(const CalibrationResult&) const = default;
 };
@@ -298,6 +319,8 @@ struct TrainingResult {
     std::optional<Seconds> best;              // none: nothing that fits in memory was found
     std::optional<Seconds> lower_bound = {};  // none where there is no bound on the objective
     bool unitless = false;
+    std::string objective = {};  // what the best is the best by
+    double jitter = 0;           // how much the machine's times vary
 
     bool operator==(const Task&) const = default;
   };

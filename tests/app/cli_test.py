@@ -270,7 +270,10 @@ class Results(CommandTest):
     def test_go_by_the_objective_that_is_asked_for_or_the_usual_one(self):
         place = lambda *flags: json.loads(self.ok("place", EXAMPLE, "-m", "p100x4", "--method", "anneal", "--evaluations",
                                                   20000, "--json", *flags).stdout)
-        self.assertEqual(place()["objective"], "exact")
+        preset = place()  # Presets have a jitter of their own.
+        self.assertEqual((preset["objective"], preset["jitter"]), ("expected", 0.05))
+        self.assertEqual(place("--jitter", "0")["objective"], "exact")
+        self.assertEqual(place("--objective", "exact")["objective"], "exact")
         usual = place("--jitter", "0.2")
         self.assertEqual(usual["objective"], "expected")
         self.assertLess(0, usual["expected_error"])
@@ -284,12 +287,21 @@ class Results(CommandTest):
         rows = json.loads(self.ok("compare", EXAMPLE, "-m", "p100x4", "--methods", "heft", "--jitter", "0.2", "--json").stdout)
         self.assertEqual(rows["results"][0]["objective"], "expected")
         for verb in (["place", EXAMPLE], ["compare", EXAMPLE]):
-            self.fails(2, "whose times do not vary", *verb, "-m", "p100x4", "--objective", "expected")
+            self.fails(2, "whose times do not vary", *verb, "-m", "p100x4", "--jitter", "0", "--objective", "expected")
             self.fails(2, "--objective", *verb, "-m", "p100x4", "--objective", "best")
+
+    def test_name_the_objective(self):
+        place = lambda *flags: self.ok("place", EXAMPLE, "-m", "p100x4", "--method", "heft", *flags).stdout
+        self.assertIn("\nobjective    expected (jitter 0.05)\n", place())
+        self.assertIn("\nobjective    p95 (jitter 0.2)\n", place("--objective", "p95", "--jitter", "0.2"))
+        self.assertIn("\nobjective    exact\n", place("--objective", "exact"))
+        self.assertIn(", objective expected (jitter 0.05)\n",
+                      self.ok("compare", EXAMPLE, "-m", "p100x4", "--methods", "heft").stdout)
+        self.assertIn(", objective exact\n", self.ok("compare", self.stg, "-m", "uniform:2", "--methods", "heft").stdout)
 
     def test_with_jitter_show_the_mean_beside_the_exact_makespan(self):
         placement = self.placed(EXAMPLE, "p100x4", "--method", "heft")
-        exact = json.loads(self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--json").stdout)
+        exact = json.loads(self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--jitter", "0", "--json").stdout)
         self.assertNotIn("expected", exact)
         varied = json.loads(
             self.ok("simulate", EXAMPLE, placement, "-m", "p100x4", "--jitter", "0.2", "--json").stdout)

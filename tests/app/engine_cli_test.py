@@ -8,6 +8,8 @@ import unittest
 
 from command import DOPPLER, CommandCase
 
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "blocks.json"
+
 
 class EngineTest(CommandCase):
     def setUp(self):
@@ -93,8 +95,11 @@ class EngineTest(CommandCase):
             self.assertGreater(sample["measured"], 0)
             self.assertEqual(len(sample["times"]), 3)
         self.assertTrue(0 <= result["repeatability"] <= 1, result["repeatability"])
-        self.assertGreater(machine["jitter"], 0)
-        self.assertIn("times vary by", done.stdout)
+        self.assertGreater(machine["jitter"]["sigma"], 0)
+        self.assertRegex(done.stdout, r"times vary by [\d.]+ % within a run")
+        self.assertRegex(done.stdout, r"fit: of \d+ ops, 5 % take at most [\d.]+ \([\d.]+\), 50 % take at most ")
+        self.assertIn("(Kolmogorov-Smirnov)", done.stdout)
+        self.assertGreater(json.loads(speeds.read_text())["fit"]["samples"], 100)
         placed = self.ok("place", self.graph, "--machine", box, "--method", "heft", "-o", self.placement)
         self.assertIn("expected", placed.stdout)
         simulated = json.loads(self.ok("simulate", self.graph, self.placement, "--machine", box, "--json").stdout)
@@ -105,6 +110,17 @@ class EngineTest(CommandCase):
         self.assertIn("expected", self.ok("compare", self.graph, "--machine", box, "--methods", "heft,single", "--json", compared).stdout)
         for row in json.loads(compared.read_text())["results"]:
             self.assertGreater(row["expected"], 0)
+
+    def test_warns_where_times_vary_so_much_that_no_prediction_means_anything(self):
+        box = self.directory / "box.json"
+        calibrate = ("calibrate", EXAMPLE, "--machine", "p100x4", "--devices", "emulated", "--placements", 2, "--repeat", 2,
+                     "-o", box)
+        done = self.ok(*calibrate, "--jitter", 2)
+        self.assertRegex(done.stderr, r"warning: equal ops differ by \d+ % within a run; required at most 50 %")
+        # What the emulated devices varied by, and what of the times is the emulation's own, is in the file.
+        machine = json.loads(box.read_text())
+        self.assertEqual(machine["emulation"]["jitter"], 2)
+        self.assertLessEqual(machine["emulation"]["latency"], machine["links"]["default"]["latency"])
 
     def test_one_run_of_each_says_nothing_about_repeatability(self):
         rows = self.directory / "v.json"

@@ -27,7 +27,7 @@ class TrainTest(CommandCase):
         return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
     def test_writes_policy_checkpoint_metrics_and_placements(self):
-        out = self.train("run")
+        out = self.train("run", "--objective", "exact")  # There is a bound on exact times alone.
         for name in ("policy", "checkpoint", "metrics.jsonl", "placements/graph@p100x4.json"):
             self.assertTrue((out / name).exists(), name)
         stages = [line["stage"] for line in self.metrics(out)]

@@ -17,7 +17,7 @@ constexpr double kValidityRounding = 1e-12;
 
 Problem layered_problem() {
   return Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 1, .costs = {}}),
-                 load_machine("p100x4"));
+                 load_machine("p100x4").with_jitter(0));
 }
 
 // A system that runs exactly as simulated, but so many times as long, and interrupts a run if it is told to.

@@ -64,7 +64,7 @@ const Golden kGolden[] = {
     {"ordered", {.discipline = Discipline::ordered}},
     {"random", {.discipline = Discipline::random, .seed = 3}},
     {"bulk_synchronous", {.bulk_synchronous = true}},
-    {"jitter", {}, {.sigma = 0.3, .seed = 3}},
+    {"jitter", {}, {.jitter = 0.3, .seed = 3}},
 };
 INSTANTIATE_TEST_SUITE_P(EveryRule, AGoldenTimeline, testing::ValuesIn(kGolden),
                          [](const auto& suite) { return std::string(suite.param.name); });

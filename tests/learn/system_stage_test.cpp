@@ -58,7 +58,7 @@ class HiddenSystem final : public Executor {
 struct SystemSession {
   explicit SystemSession(std::shared_ptr<HiddenSystem> system, std::uint64_t runs = kRuns, std::uint64_t seed = 7)
       : policy(make_policy("gnn width 32 layers 2 messages episode", Rng(5))), trainer(*policy, options(seed)) {
-    trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
+    trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4").with_jitter(0), Rules{}), false));
     SystemStageOptions stage;
     stage.runs = runs;
     trainer.use_system(std::move(system), stage);
@@ -182,7 +182,7 @@ TEST(ASystemStage, CanStandAlone) {
   TrainingOptions options = SystemSession::options();
   options.stages = {Stage::system};
   Trainer trainer(*policy, options);
-  trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4"), Rules{}), false));
+  trainer.add(make_task("graph", Problem(trained_graph(), load_machine("p100x4").with_jitter(0), Rules{}), false));
   SystemStageOptions stage;
   stage.runs = 100;
   trainer.use_system(std::move(system), stage);

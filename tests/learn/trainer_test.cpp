@@ -18,7 +18,7 @@ namespace {
 std::unique_ptr<Task> small_task(std::string name = "small", Discipline discipline = Discipline::fifo) {
   return make_task(std::move(name),
                    Problem(generate_layered({.ops = 40, .width = 5, .degree = 2, .seed = 3, .costs = {}}),
-                           load_machine("p100x4"), Rules{.discipline = discipline}),
+                           load_machine("p100x4").with_jitter(0), Rules{.discipline = discipline}),
                    true);
 }
 
@@ -319,7 +319,7 @@ TEST(Imitation, ReachesNinetyFivePercentAgreementWithADeterministicTeacher) {
   trainer.add(
       make_task("layered",
                 Problem(generate_layered({.ops = 60, .width = 5, .degree = 2, .seed = 1, .costs = quiet_costs()}),
-                        load_machine("p100x4"), Rules{}),
+                        load_machine("p100x4").with_jitter(0), Rules{}),
                 false));
   double sel = 0, plc = 0;
   constexpr int kUpdates = test::fewer_if_sanitized(1000);

@@ -14,6 +14,7 @@ void expect_equal(const Machine& a, const Machine& b) {
   EXPECT_EQ(a.name(), b.name());
   EXPECT_EQ(a.link_model(), b.link_model());
   EXPECT_EQ(a.jitter(), b.jitter());
+  EXPECT_EQ(a.emulation(), b.emulation());
   ASSERT_EQ(a.device_count(), b.device_count());
   for (DeviceId src = 0; src < a.device_count(); ++src) {
     EXPECT_EQ(a.device(src), b.device(src));
@@ -31,6 +32,23 @@ TEST(AMachineFile, ReadsBackWhatWasWritten) {
   const Machine p100s = load_machine("p100x4");
   const Machine copies("copies", {p100s.device(0), p100s.device(1)}, std::vector<Link>(4), Links::receiver, 0.125);
   expect_equal(parse_machine("test", machine_to_json(copies)), copies);
+  Jitter fitted = 0.03;
+  fitted.transfers = 0;
+  fitted.kinds = {{"matmul", 0.02}, {"add", 0.4}};
+  fitted.tail = {.probability = 0.004, .factor = 2.5};
+  const Machine calibrated = p100s.with_jitter(fitted).with_emulation(Emulation{4e-6, 9e-6, fitted});
+  expect_equal(parse_machine("test", machine_to_json(calibrated)), calibrated);
+}
+
+TEST(AMachineFile, WritesTheSameSigmaEverywhereAsANumber) {
+  EXPECT_NE(machine_to_json(uniform_machine(2).with_jitter(0.125)).find("\"jitter\": 0.125"), std::string::npos);
+  EXPECT_EQ(machine_to_json(uniform_machine(2)).find("jitter"), std::string::npos);
+}
+
+TEST(AMachineFile, GivesTransfersTheSigmaOfOpsUnlessItSaysOtherwise) {
+  const std::string text = R"({"format": "doppler-machine", "version": 1, "jitter": {"sigma": 0.25},
+                               "devices": [{"name": "a", "type": "gpu"}]})";
+  EXPECT_EQ(parse_machine("m.json", text).jitter(), Jitter(0.25));
 }
 
 TEST(AMachineFile, RefusesALinkModelThatDoesNotExist) {
@@ -70,10 +88,27 @@ const std::map<std::string, std::string> kDefects = {
     {"deep_nesting", ": nested more than 64 levels deep; required fewer"},
     {"devices_not_an_array", R"(: 'devices' is {"gpu0":{}}; required an array)"},
     {"device_without_type", ": devices[0]: no 'type'; required a string"},
+    {"emulation_of_more_than_the_overhead",
+     ": emulation: overhead is 1.5e-05; required at most that of device 'gpu0', 1e-05"},
+    {"emulation_of_more_than_the_latency",
+     ": emulation: latency is 1e-06; required at most that of the link 'gpu0' to 'gpu1', 0"},
+    {"emulation_with_unknown_key",
+     ": emulation: unknown key \"slots\"; required one of 'overhead', 'latency', 'jitter'"},
+    {"emulation_of_negative_jitter", ": emulation: jitter: found -1; required between 0 and 3"},
     {"fractional_slots", ": devices[0]: 'slots' is 1.5; required a whole number, at least 1"},
     {"future_version", ": 'version' is 2; required 1"},
     {"huge_number", "required numbers that a double can hold"},
-    {"jitter_not_a_number", ": 'jitter' is \"some\"; required a number"},
+    {"jitter_not_a_number", ": 'jitter' is \"some\"; required a number or an object"},
+    {"jitter_without_sigma", ": jitter: no 'sigma'; required a number"},
+    {"jitter_with_unknown_key",
+     ": jitter: unknown key \"mean\"; required one of 'sigma', 'transfers', 'kinds', 'tail'"},
+    {"jitter_kinds_not_an_array", R"(: jitter: 'kinds' is {"matmul":0.1}; required an array)"},
+    {"jitter_of_one_kind_twice", ": jitter: two sigmas for kind 'matmul'; required one"},
+    {"jitter_of_a_kind_negative", ": jitter of kind 'matmul': found -0.1; required between 0 and 3"},
+    {"jitter_of_transfers_of_many_sigmas", ": jitter of transfers: found 5; required between 0 and 3"},
+    {"jitter_tail_without_factor", ": jitter: tail: no 'factor'; required a number"},
+    {"jitter_tail_that_is_no_tail", ": probability of jitter's tail: found 0.9; required between 0 and 0.5"},
+    {"jitter_tail_of_short_times", ": factor of jitter's tail: found 0.5; required between 1 and 1000000"},
     {"jitter_of_many_sigmas", ": jitter: found 4; required between 0 and 3"},
     {"link_between_three", R"(: links: pairs[0]: 'between' is ["gpu0","gpu1","gpu2"]; required two device names)"},
     {"link_to_itself", ": links: pairs[0]: from 'gpu0' to itself; required two different devices"},
@@ -96,7 +131,8 @@ const std::map<std::string, std::string> kDefects = {
     {"two_rates_of_one_kind", ": device 'gpu0': two rates for kind '*', dtype '*'; required one"},
     {"unknown_device_key", ": devices[0]: unknown key \"flops\"; required one of 'name', 'count', "},
     {"unknown_key",
-     ": unknown key \"colour\"; required one of 'format', 'version', 'name', 'jitter', 'devices', 'links'"},
+     ": unknown key \"colour\"; required one of 'format', 'version', 'name', 'jitter', 'devices', 'links', "
+     "'emulation'"},
     {"unknown_link_key",
      ": links: default: unknown key \"bandwidth\"; required one of 'latency', 'bytes_per_second', "},
     {"zero_channels", ": links: default: 'channels' is 0; required a whole number, at least 1"},

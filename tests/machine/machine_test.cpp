@@ -99,6 +99,8 @@ TEST(APreset, LoadsByItsNameAndIsComplete) {
   }
   EXPECT_EQ(load_machine("p100x4").device_count(), 4u);
   EXPECT_EQ(load_machine("v100x8").device_count(), 8u);
+  EXPECT_EQ(load_machine("p100x4").jitter(), Jitter(0.05));
+  EXPECT_EQ(load_machine("uniform:4").jitter(), Jitter());
 }
 
 TEST(TheV100Preset, GivesEveryGpuSixNvlinksOfADgx1) {

@@ -123,9 +123,13 @@ CalibrationResult good_calibration() {
   calibration.machine = "this box";
   calibration.links = "receiver";
   calibration.devices = 2;
-  calibration.kinds = {{"matmul", "f32", 2, 40, 1e11, 1e10, 0.1, 1.05}};
+  calibration.kinds = {{"matmul", "f32", 2, 40, 1e11, 1e10, 0.1, 0.02, 1.05}};
   calibration.products = {{"f32", 120e9, 100e9}, {"f64", 60e9, 50e9}};
   calibration.jitter = 0.03;
+  calibration.transfer_jitter = 0.4;
+  calibration.tail_probability = 0.004;
+  calibration.tail_factor = 2.5;
+  calibration.fit = {2000, 0.05, {{0.95, 1.1, 1.08}, {0.99, 1.3, 1.25}}, 0.02, 0.021};
   return calibration;
 }
 
@@ -136,7 +140,7 @@ TrainingResult good_training() {
   training.seconds = 2;
   training.held_out = 0.97;
   training.system = TrainingResult::System{60, 3, 4, true, true, 2, 1.8, 0.01, 3, false};
-  training.tasks = {{"g@p100x4", 4.0, 3.2, false}, {"h@p100x4", std::nullopt, 3, true}};
+  training.tasks = {{"g@p100x4", 4.0, 3.2, false, "expected", 0.05}, {"h@p100x4", std::nullopt, 3, true, "exact"}};
   return training;
 }
 

@@ -12,7 +12,7 @@ namespace doppler {
 namespace {
 
 // Runs as simulated; device 0 and with it every run can be slowed down, and a run can be interrupted.
-class SlowableSystem final : public Executor, public Emulation {
+class SlowableSystem final : public Executor, public ChangeableDevices {
  public:
   explicit SlowableSystem(Problem problem) : objective_(std::move(problem)) {}
   std::string_view name() const override { return "slowable"; }
@@ -27,7 +27,7 @@ class SlowableSystem final : public Executor, public Emulation {
   }
 
   bool answers(DeviceId device) override { return !gone.contains(device); }
-  Emulation* emulation() override { return this; }
+  ChangeableDevices* changeable() override { return this; }
   void slow_down(DeviceId device, double how) override {
     slowed.push_back({device, device, runs});
     factor = how;

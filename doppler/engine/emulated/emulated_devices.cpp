@@ -28,7 +28,7 @@ void sleep_until(std::chrono::steady_clock::time_point time) {
 }  // namespace
 
 EmulatedDevices::EmulatedDevices(const Problem& problem, double time_scale)
-    : problem_(problem),
+    : problem_(problem.on(problem.machine().without_emulation())),
       time_scale_(time_scale),
       slowdown_(new std::atomic<double>[problem.device_count()]),
       link_slowdown_(new std::atomic<double>[problem.device_count() * problem.device_count()]),
@@ -64,10 +64,10 @@ Seconds EmulatedDevices::longest_step(const Routes& routes) const {
 
 std::chrono::nanoseconds EmulatedDevices::transfer_time(const Routes::Transfer& transfer, std::uint32_t id) const {
   const Seconds modelled = problem_.costs().transfer_time(transfer.tensor, transfer.src, transfer.dst);
-  const double jitter = draw_.factor(problem_.op_count() + std::uint64_t{id});
   const std::size_t link = transfer.src * problem_.device_count() + transfer.dst;
   const double slowdown = link_slowdown_[link].load(std::memory_order_relaxed);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(modelled * time_scale_ * slowdown * jitter * 1e9));
+  const double seconds = modelled * time_scale_ * slowdown * draw_.transfer_factor(id);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
 void EmulatedDevices::let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time) const {
@@ -96,7 +96,8 @@ void EmulatedDevices::run(OpId op, DeviceId device, const OpBuffers&) {
                                          problem_.graph().name(op)));
   }
   const Seconds modelled = problem_.costs().op_time(op, device) * time_scale_;
-  const double seconds = modelled * slowdown_[device].load(std::memory_order_relaxed) * draw_.factor(op);
+  const double seconds =
+      modelled * slowdown_[device].load(std::memory_order_relaxed) * draw_.op_factor(problem_.graph(), op);
   if (seconds > 0) let_pass(begin, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
 }
 

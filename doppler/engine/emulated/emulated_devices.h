@@ -39,7 +39,7 @@ class EmulatedDevices final : public DeviceKind, private Kernels {
   // Sleeps from `begin` on for that long, or ends early when the run is over.
   void let_pass(std::chrono::steady_clock::time_point begin, std::chrono::nanoseconds time) const;
 
-  // As Emulation has them.
+  // As ChangeableDevices has them.
   void slow_down(DeviceId device, double factor) { slowdown_[device].store(factor, std::memory_order_relaxed); }
   void slow_down(DeviceId src, DeviceId dst, double factor) {
     link_slowdown_[src * problem_.device_count() + dst].store(factor, std::memory_order_relaxed);
@@ -53,7 +53,7 @@ class EmulatedDevices final : public DeviceKind, private Kernels {
   void cancel() override { over_.store(true, std::memory_order_relaxed); }
   void run(OpId op, DeviceId device, const OpBuffers& buffers) override;
 
-  const Problem problem_;
+  const Problem problem_;  // without what the emulation adds by itself
   const double time_scale_;
   const CountedMemory memory_;
   std::uint64_t runs_ = 0;

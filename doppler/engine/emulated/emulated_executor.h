@@ -27,7 +27,7 @@ struct EmulatedOptions {
 // devices of any speed run on any box, with real asynchrony. Transfers take their modelled time and memory is counted.
 // Times vary by the machine's jitter, drawn anew for every run from the seed of the rules. A timeline is in the seconds
 // (or units) of the cost model. Devices need exactly one slot.
-class EmulatedExecutor final : public Executor, public Emulation {
+class EmulatedExecutor final : public Executor, public ChangeableDevices {
  public:
   // Throws InputError if there is an obstacle.
   explicit EmulatedExecutor(const Problem& problem, const EmulatedOptions& options = {});
@@ -43,7 +43,7 @@ class EmulatedExecutor final : public Executor, public Emulation {
   double time_scale() const;
 
   bool answers(DeviceId device) override;
-  Emulation* emulation() override { return this; }
+  ChangeableDevices* changeable() override { return this; }
   void slow_down(DeviceId device, double factor) override;
   void slow_down(DeviceId src, DeviceId dst, double factor) override;
   // A run that needs a device that is gone fails with DeviceGone a tenth of a second after it has come to it.

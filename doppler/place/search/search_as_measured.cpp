@@ -16,7 +16,7 @@ constexpr std::size_t kDraws = 16;     // by which candidates are looked for; on
 constexpr double kAdviceShare = 0.25;  // of the time, at most
 
 std::vector<Placement> find_candidates(const Problem& corrected, std::vector<Placement> candidates,
-                                       const Advice& policy, MethodOptions method, double jitter) {
+                                       const Advice& policy, MethodOptions method, const Jitter& jitter) {
   ExpectedObjective objective(corrected, jitter, Draws{kDraws, Draws::searched});
   const auto add = [&](auto find) {
     try {
@@ -45,14 +45,14 @@ std::vector<Placement> find_candidates(const Problem& corrected, std::vector<Pla
 }  // namespace
 
 std::unique_ptr<Objective> corrected_objective(const TimeRatios& ratios, const Problem& problem) {
-  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  const Jitter jitter = problem.machine().jitter().at_least(kLeastJitter);
   return std::make_unique<ExpectedObjective>(problem.on(ratios.corrected()), jitter, Draws{kDraws, Draws::searched});
 }
 
 Suggestion search_as_measured(const TimeRatios& ratios, const Problem& problem, std::vector<Placement> known,
                               const Advice& policy, const MethodOptions& options) {
   const Problem corrected = problem.on(ratios.corrected());
-  const double jitter = std::max(kLeastJitter, problem.machine().jitter());
+  const Jitter jitter = problem.machine().jitter().at_least(kLeastJitter);
   std::vector<Placement> candidates = find_candidates(corrected, std::move(known), policy, options, jitter);
   for (const Placement& candidate : candidates) verify(problem, candidate);
   ExpectedObjective expected(corrected, jitter);
