@@ -11,6 +11,7 @@
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/graph/generate.h"
+#include "doppler/learn/train/generated_tasks.h"
 #include "doppler/load.h"
 
 namespace doppler {
@@ -296,6 +297,20 @@ std::vector<ZeroShotInstance> onnx() {
   return result;
 }
 
+std::vector<ZeroShotInstance> held_out() {
+  constexpr std::uint64_t kHeldOut = 40;
+  std::vector<ZeroShotInstance> result;
+  for (std::uint64_t i = 0; i < kHeldOut; ++i) {
+    const auto task = generate_task({}, Rng(kHeldOutSeed).split(i));
+    const Rules& rules = task->problem().rules();
+    const std::string title = task->name().substr(0, task->name().find(','));
+    result.push_back({fmt::format("{} {} {}{}", title, to_string(rules.discipline), to_string(rules.links),
+                                  task->objective().exact() ? "" : " varied"),
+                      task->problem(), 0});
+  }
+  return result;
+}
+
 struct SetMaker {
   std::string_view name, summary;
   std::vector<ZeroShotInstance> (*make)();
@@ -306,6 +321,7 @@ constexpr SetMaker kSets[] = {
     {"onnx", "models cut by --shard", onnx},
     {"families", "families that no training has", families},
     {"sizes", "families of the trainings, other seeds and sizes", sizes},
+    {"held-out", "as generated in trainings: to choose by, not to report", held_out},
 };
 
 }  // namespace
