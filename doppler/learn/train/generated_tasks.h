@@ -19,7 +19,7 @@ struct GeneratedTaskOptions {
   // Fifo half of the time, otherwise priority or ordered; of five tasks two have free links, two channels, and one has
   // copies by the receiver. If false, always `rules`.
   bool mixed_rules = true;
-  Rules rules;
+  Rules rules = {};
 };
 
 // Makes a random graph (layered, random, series-parallel, a chain of blocks, a chain with parameters, or a network cut
