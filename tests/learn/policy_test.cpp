@@ -61,8 +61,8 @@ TEST_P(EveryPolicy, BuildsLegalPlacementsThatFollowFromTheSeed) {
 }
 
 TEST(ASharpenedPolicy, SamplesNearerToItsFavouritesAndLearnsAsBefore) {
-  // To the power of 30 hardly any op of these small graphs goes anywhere but to its favourite; an episode that is
-  // learned from does not listen.
+  // To the power of 30 few ops of this small graph go anywhere but to their favourites; an episode that is learned from
+  // does not listen.
   for (const char* architecture : {"gnn width 32 layers 2 messages episode", "gnn width 32 layers 2 messages step",
                                    "joint width 32 layers 2 ready 4"}) {
     const auto world = mixed_world();
@@ -82,7 +82,7 @@ TEST(ASharpenedPolicy, SamplesNearerToItsFavouritesAndLearnsAsBefore) {
     };
     const std::size_t plain = agreeing(false), learned_from = agreeing(true);
     policy->sharpen(30);
-    EXPECT_GT(agreeing(false), plain + 10) << architecture;
+    EXPECT_GT(agreeing(false), plain + 5) << architecture;  // Of 50 whole placements with their orders.
     EXPECT_EQ(agreeing(true), learned_from) << architecture;
   }
 }
