@@ -1,37 +1,47 @@
-// What a policy is worth on graphs that it has not seen: zero_shot_quality [POLICY].
+// What a policy is worth on problems that it has not seen (zero_shot_sets.h).
 //
-// For each graph: the policy alone (greedy and 64 samples) against the best of CRITICAL PATH (50 runs), HEFT, ETF and
-// METIS, with its CPU time; then, above 300 ops, 1 s of annealing from the answer of method `doppler` (the best of the
-// policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A plain table, because the times are those
-// of single calls. Without an argument it is the shipped policy.
+//   zero_shot_quality [--policy FILE] [--samples 64] [--sets published,instances,onnx,families,sizes] [--search]
+//
+// Every row is the policy alone (its greedy placement and the samples, no heuristics) against the best of CRITICAL PATH
+// (50 runs), HEFT, ETF, METIS (50 runs) and the enumerative method. All of them choose by the usual objective, the mean
+// of 16 draws where times vary; what they chose is then judged by 64 other draws. Each set ends with the geometric mean
+// of the ratios and with the worst. A plain table, because the times are those of single calls; they are of the CPU.
+//
+// With --search: on every problem (or every n-th, --every) above 300 ops, 1 s of annealing from the answer of method `doppler` (the
+// best of the policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A second is as many evaluations
+// as annealing makes in a second of the CPU, so that other work on the machine does not count.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <filesystem>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "doppler/base/error.h"
 #include "doppler/base/file.h"
-#include "doppler/graph/formats/read_graph.h"
-#include "doppler/graph/generate.h"
 #include "doppler/learn/doppler/doppler_policy.h"
-#include "doppler/learn/train/task.h"
 #include "doppler/learn/train/trained_policy.h"
 #include "doppler/place/list/critical_path.h"
 #include "doppler/place/list/etf.h"
 #include "doppler/place/list/heft.h"
+#include "doppler/place/partition/enumerative.h"
 #include "doppler/place/partition/metis.h"
 #include "doppler/place/search/anneal.h"
+#include "zero_shot_sets.h"
 
 namespace doppler {
 namespace {
 
 constexpr OpId kLarge = 300;
+constexpr std::size_t kJudges = 64;  // Draws that nobody has chosen by.
 
-struct Instance {
-  std::string name;
-  std::unique_ptr<Task> task;
-  double known = 0;  // The best known makespan; 0 if there is none.
+struct QualityOptions {
+  std::string policy;
+  std::vector<std::string> sets;  // None: all of them.
+  std::uint32_t samples = 64;
+  bool search = false;
+  std::size_t every = 1;
+  OpId most_ops = 1'000'000;
 };
 
 double cpu_seconds() {
@@ -46,121 +56,126 @@ MethodOptions options_with(Budget budget) {
   return options;
 }
 
-Instance read_instance(const std::filesystem::path& path, DeviceId devices, double known = 0) {
-  auto graph = parse_graph(path, read_file(path), {.repair = true}).graph;
-  return {path.stem(), make_task(path.stem(), Problem(std::move(graph), uniform_machine(devices), Rules{}), false),
-          known};
+// What a placement is worth by times that nobody has chosen it by.
+Seconds judged(const Problem& problem, const Placement& placement) {
+  if (usual_objective(problem)->exact()) return ExactObjective(problem).value(placement);
+  return ExpectedObjective(problem, Draws{kJudges, Draws::reported}).value(placement);
 }
 
-std::vector<Instance> published() {
-  const std::filesystem::path directory = std::filesystem::path(DOPPLER_SHARED_DATA) / "doppler_graphs";
-  std::vector<Instance> instances;
-  if (!std::filesystem::exists(directory)) return instances;
-  instances.push_back(read_instance(directory / "chain_mm_112nodes.txt", 4, 1200.07e10));
-  instances.push_back(read_instance(directory / "ffnn_192nodes.txt", 4, 56.70e10));
-  instances.push_back(read_instance(directory / "transformer_block_215nodes.txt", 4, 166.72e10));
-  instances.push_back(read_instance(directory / "full_transformer_layer_261nodes.txt", 4, 122.62e10));
-  instances.push_back(read_instance(directory / "8gpu_transformer_block.txt", 8, 166.73e10));
-  instances.push_back(read_instance(directory / "8gpu_full_transformer.txt", 8, 166.56e10));
-  return instances;
-}
+struct Rival {
+  std::string_view name;
+  Proposal (*run)(const Problem&, Objective&, const MethodOptions&);
+};
+constexpr Rival kRivals[] = {
+    {"critical path", critical_path}, {"heft", heft}, {"etf", etf}, {"metis", metis}, {"enumerative", enumerative}};
 
-std::vector<Instance> others() {
-  std::vector<std::filesystem::path> paths;
-  const std::filesystem::path directory = std::filesystem::path(DOPPLER_SHARED_DATA) / "instances";
-  if (!std::filesystem::exists(directory)) return {};
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
-    if (entry.path().extension() == ".json" || entry.path().extension() == ".stg") paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  std::vector<Instance> instances;
-  for (const auto& path : paths) instances.push_back(read_instance(path, 8));
-  return instances;
-}
-
-// As large as any trained on, with a wider spread of costs.
-std::vector<Instance> generated() {
-  std::vector<Instance> instances;
-  const auto add = [&](Graph graph, const char* machine) {
-    const std::string name = fmt::format("{} on {}", graph.title().substr(0, graph.title().find(',')), machine);
-    instances.push_back({name, make_task(name, Problem(std::move(graph), load_machine(machine), Rules{}), false), 0});
-  };
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    GeneratedCosts costs;
-    costs.communication_ratio = std::pow(4.0, static_cast<double>(seed));
-    costs.spread = 2;
-    const OpId ops = static_cast<OpId>(1000 + 500 * seed);
-    add(generate_layered({.ops = ops, .width = 40, .degree = 2, .seed = seed + 90, .costs = costs}), "v100x8");
-    add(generate_random({.ops = ops, .degree = 2, .seed = seed + 90, .costs = costs}), "p100x4");
-    add(generate_series_parallel({.ops = ops, .parallel = 0.5, .seed = seed + 90, .costs = costs}), "a100x8");
-    add(generate_chain_of_blocks({.ops = ops, .width = 20, .depth = 6, .seed = seed + 90, .costs = costs}), "p100x8");
-  }
-  return instances;
-}
-
-void report(const char* title, const std::vector<Instance>& instances, const LearnedPolicy& policy) {
-  if (instances.empty()) {
-    fmt::print("{}: not found at {}\n\n", title, DOPPLER_SHARED_DATA);
-    return;
-  }
-  fmt::print("{}\n  {:36} {:>5} {:>3} {:>12} {:>14} {:>7} {:>8} {:>10}\n", title, "graph", "ops", "", "policy",
-             "best classical", "ratio", "over", "CPU");
-  double sum = 0, guarded = 0;
-  for (const Instance& instance : instances) {
-    const Problem& problem = instance.task->problem();
-    Objective& objective = instance.task->objective();
-    Seconds rival = Costs::kNever, fallback = Costs::kNever;
-    for (const auto method : {critical_path, heft, etf, metis}) {
-      const Seconds makespan = objective.value(method(problem, objective, options_with(Budget::unlimited())).placement);
-      rival = std::min(rival, makespan);
-      if (method == heft || method == etf) fallback = std::min(fallback, makespan);
+struct BestRival {
+  std::string_view name;
+  Seconds value = Costs::kNever;
+};
+BestRival best_rival(const Problem& problem) {
+  BestRival best;
+  const auto objective = usual_objective(problem);
+  for (const Rival& rival : kRivals) try {
+      const Proposal found = rival.run(problem, *objective, options_with(Budget::unlimited()));
+      if (const Seconds value = judged(problem, found.placement); value < best.value) best = {rival.name, value};
+    } catch (const InfeasibleError&) {
+      continue;  // The others may fit in memory.
     }
+  return best;
+}
+
+void report(const ZeroShotSet& set, const LearnedPolicy& policy, const QualityOptions& options) {
+  fmt::print("{}: {}\n  {:58} {:>5} {:>3} {:>11} {:>11} {:13} {:>6} {:>8} {:>9}\n", set.name, set.summary, "problem",
+             "ops", "", "policy", "best rival", "", "ratio", "over", "CPU");
+  double sum = 0, worst = 0;
+  std::size_t count = 0, wins = 0, losses = 0;
+  for (const ZeroShotInstance& instance : set.instances) {
+    const Problem& problem = instance.problem;
+    if (problem.op_count() > options.most_ops) continue;
+    const BestRival rival = best_rival(problem);
+    const auto objective = usual_objective(problem);
     const double before = cpu_seconds();
-    const Seconds own =
-        objective.value(policy.zero_shot(problem, objective, options_with(Budget::unlimited())).placement);
+    const Proposal found = policy.zero_shot(problem, *objective, options_with(Budget::unlimited()));
     const double seconds = cpu_seconds() - before;
-    sum += std::log(own / rival) / static_cast<double>(instances.size());
-    guarded += std::log(std::min(own, fallback) / rival) / static_cast<double>(instances.size());
-    fmt::print("  {:36} {:5} {:3} {:12.5g} {:14.5g} {:7.3f} {:>8} {:7.1f} ms\n", instance.name.substr(0, 36),
-               problem.op_count(), problem.device_count(), own, rival, own / rival,
+    const Seconds own = judged(problem, found.placement);
+    const double ratio = own / rival.value;
+    sum += std::log(ratio);
+    worst = std::max(worst, ratio);
+    wins += ratio < 0.97 ? 1 : 0;
+    losses += ratio > 1.05 ? 1 : 0;
+    ++count;
+    fmt::print("  {:58} {:5} {:3} {:11.5g} {:11.5g} {:13} {:6.3f} {:>8} {:6.0f} ms\n", instance.name.substr(0, 58),
+               problem.op_count(), problem.device_count(), own, rival.value, rival.name, ratio,
                instance.known > 0 ? fmt::format("{:.1f} %", 100 * (own / instance.known - 1)) : "", 1e3 * seconds);
-  }
-  fmt::print("  geometric mean of the ratio: policy alone {:.3f}, method `doppler` (with heft and etf) {:.3f}\n\n",
-             std::exp(sum), std::exp(guarded));
-}
-
-Seconds annealed(const Problem& problem, MethodOptions options, double seconds) {
-  options.budget = Budget::for_time(seconds);
-  ExactObjective objective(problem);
-  return objective.value(anneal(problem, objective, options).placement);
-}
-
-void report_annealing(const std::vector<Instance>& instances, const std::shared_ptr<const LearnedPolicy>& policy) {
-  fmt::print("annealing above {} ops, median of 3 seeds\n  {:36} {:>5} {:>13} {:>10} {:>11} {:>7}\n", kLarge, "graph",
-             "ops", "doppler + 1 s", "1 s alone", "10 s alone", "ratio");
-  double sum = 0, count = 0;
-  for (const Instance& instance : instances) {
-    const Problem& problem = instance.task->problem();
-    if (problem.op_count() <= kLarge) continue;
-    std::vector<Seconds> own, brief, alone;
-    for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      MethodOptions options = options_with(Budget::unlimited());
-      options.seed = seed;
-      options.policy = policy;
-      ExactObjective objective(problem);
-      const Placement start = learned(problem, objective, options).placement;
-      options.budget = Budget::for_time(1);
-      own.push_back(objective.value(anneal_from(problem, objective, options, {start}).placement));
-      brief.push_back(annealed(problem, options, 1));
-      alone.push_back(annealed(problem, options, 10));
-    }
-    for (auto* makespans : {&own, &brief, &alone}) std::sort(makespans->begin(), makespans->end());
-    fmt::print("  {:36} {:5} {:13.5g} {:10.5g} {:11.5g} {:7.3f}\n", instance.name.substr(0, 36), problem.op_count(),
-               own[1], brief[1], alone[1], own[1] / alone[1]);
     std::fflush(stdout);
-    sum += std::log(own[1] / alone[1]);
+  }
+  fmt::print("  {} problems: geometric mean {:.3f}, worst {:.3f}, {} more than 3 % below, {} more than 5 % above\n\n",
+             count, count > 0 ? std::exp(sum / static_cast<double>(count)) : 1.0, worst, wins, losses);
+}
+
+// How many evaluations annealing makes in a second of the CPU.
+std::uint64_t evaluations_per_second(const Problem& problem) {
+  std::uint64_t tried = 1000;
+  for (;; tried *= 4) {
+    const auto objective = usual_objective(problem);
+    const double before = cpu_seconds();
+    const Proposal found = anneal(problem, *objective, options_with(Budget::for_evaluations(tried)));
+    const double seconds = cpu_seconds() - before;
+    if (seconds > 0.3) return static_cast<std::uint64_t>(static_cast<double>(found.evaluations) / seconds) + 1;
+  }
+}
+
+void report_search(const ZeroShotSet& set, const std::shared_ptr<const LearnedPolicy>& policy,
+                   const QualityOptions& options) {
+  fmt::print("{}: search above {} ops\n  {:58} {:>5} {:>13} {:>10} {:>11} {:>7}\n", set.name, kLarge, "problem", "ops",
+             "doppler + 1 s", "1 s alone", "10 s alone", "ratio");
+  double sum = 0, worst = 0;
+  std::size_t count = 0, seen = 0;
+  for (const ZeroShotInstance& instance : set.instances) {
+    const Problem& problem = instance.problem;
+    if (problem.op_count() <= kLarge || problem.op_count() > options.most_ops || seen++ % options.every != 0) continue;
+    const std::uint64_t second = evaluations_per_second(problem);
+    const auto annealed = [&](std::uint64_t evaluations) {
+      const auto objective = usual_objective(problem);
+      return judged(problem, anneal(problem, *objective, options_with(Budget::for_evaluations(evaluations))).placement);
+    };
+    MethodOptions from = options_with(Budget::unlimited());
+    from.policy = policy;
+    const auto objective = usual_objective(problem);
+    const Placement start = learned(problem, *objective, from).placement;
+    from.budget = Budget::for_evaluations(second);
+    const Seconds own = judged(problem, anneal_from(problem, *objective, from, {start}).placement);
+    const Seconds brief = annealed(second), alone = annealed(10 * second);
+    const double ratio = own / alone;
+    fmt::print("  {:58} {:5} {:13.5g} {:10.5g} {:11.5g} {:7.3f}\n", instance.name.substr(0, 58), problem.op_count(),
+               own, brief, alone, ratio);
+    std::fflush(stdout);
+    sum += std::log(ratio);
+    worst = std::max(worst, ratio);
     ++count;
   }
-  fmt::print("  geometric mean of the ratio: {:.3f}\n", std::exp(sum / std::max(count, 1.0)));
+  fmt::print("  {} problems: geometric mean {:.3f}, worst {:.3f}\n\n", count,
+             count > 0 ? std::exp(sum / static_cast<double>(count)) : 1.0, worst);
+}
+
+void run(const QualityOptions& options) {
+  TrainedPolicyOptions trained;
+  trained.samples = options.samples;
+  const std::string where = options.policy.empty() ? "the shipped policy" : options.policy;
+  const auto policy = std::make_shared<TrainedPolicy>(
+      where, options.policy.empty() ? shipped_policy() : parse_policy(where, read_file(where)), trained);
+  const std::vector<std::string_view> all = zero_shot_sets();
+  const std::vector<std::string_view> chosen(options.sets.begin(), options.sets.end());
+  for (const std::string_view name : chosen.empty() ? all : chosen) {
+    const ZeroShotSet set = make_zero_shot_set(name);
+    if (set.instances.empty())
+      fmt::print("{}: not found at {}\n\n", set.name, DOPPLER_SHARED_DATA);
+    else if (options.search)
+      report_search(set, policy, options);
+    else
+      report(set, *policy, options);
+  }
 }
 
 }  // namespace
@@ -168,14 +183,22 @@ void report_annealing(const std::vector<Instance>& instances, const std::shared_
 
 int main(int argc, char** argv) {
   using namespace doppler;
-  const std::string where = argc > 1 ? argv[1] : "the shipped policy";
-  const auto shared = std::make_shared<TrainedPolicy>(
-      where, argc > 1 ? parse_policy(where, read_file(where)) : shipped_policy(), TrainedPolicyOptions{});
-  const TrainedPolicy& policy = *shared;
-  const std::vector<Instance> six = published(), large = generated();
-  report("published graphs (best known: fifo, long runs)", six, policy);
-  report("instances", others(), policy);
-  report("generated, held out: costs more spread than trained on", large, policy);
-  report_annealing(six, shared);
-  report_annealing(large, shared);
+  CLI::App command("Judges a policy by problems that it has not seen");
+  QualityOptions options;
+  command.add_option("--policy", options.policy, "A policy file instead of the shipped one");
+  command.add_option("--sets", options.sets, "Of published, instances, onnx, families, sizes")->delimiter(',');
+  command.add_option("--samples", options.samples, "Samples beside the greedy placement")->capture_default_str();
+  command.add_flag("--search", options.search, "Search from the policy's answer against search alone");
+  command.add_option("--every", options.every, "With --search: every n-th problem of a set")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--most-ops", options.most_ops, "Leave larger problems out")->capture_default_str();
+  CLI11_PARSE(command, argc, argv);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
 }

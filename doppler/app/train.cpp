@@ -33,7 +33,7 @@ struct TrainOptions : Options {
   std::optional<std::uint64_t> episodes;
   std::optional<double> self_imitation;
   std::string weights, without;
-  std::size_t generated = 0;
+  std::size_t generated = 0, held_out_generated = 0;
   bool resume = false;
   std::string policy{policy_names().front()}, architecture, message_passing = "episode";
   std::size_t width = 32, layers = 2;
@@ -155,7 +155,7 @@ class TrainingSession {
       : options_(options),
         policy_(make_start(options)),
         trainer_(*policy_, training_from(options, *policy_)),
-        held_out_(load_all(options.held_out, options)),
+        held_out_(load_held_out(options)),
         every_(parse_duration(options.checkpoint_every, "--checkpoint-every")) {
     if (!options.objective.empty() && (uses_system(options) || options.generated > 0))
       throw InputError(
@@ -231,7 +231,7 @@ class TrainingSession {
     const LoadOptions loading = load_options(options);
     generated.rules = loading.rules;
     if (loading.links) generated.rules.links = *loading.links;
-    generated.mixed_disciplines = generated.rules == Rules{.seed = options.seed};  // Nothing special was asked for.
+    generated.mixed_rules = generated.rules == Rules{.seed = options.seed};  // Nothing special was asked for.
     return generated;
   }
 
@@ -269,6 +269,13 @@ class TrainingSession {
                                                      const TrainOptions& options) {
     std::vector<std::unique_ptr<Task>> tasks;
     for (const std::string& name : names) tasks.push_back(load_task(name, options));
+    return tasks;
+  }
+
+  static std::vector<std::unique_ptr<Task>> load_held_out(const TrainOptions& options) {
+    std::vector<std::unique_ptr<Task>> tasks = load_all(options.held_out, options);
+    for (std::size_t i = 0; i < options.held_out_generated; ++i)
+      tasks.push_back(generate_task(generated_from(options), Rng(kHeldOutSeed).split(i)));
     return tasks;
   }
 
@@ -412,6 +419,9 @@ void add_train(CLI::App& command) {
       ->default_str("critical_path, or best where the policy cannot imitate rules");
   verb->add_option("--held-out", options->held_out, "Graphs that choose the policy to keep; not trained on")
       ->type_name("GRAPH");
+  verb->add_option("--held-out-generated", options->held_out_generated, "Generated graphs to choose by; not trained on")
+      ->check(CLI::Range(0u, 10000u))
+      ->capture_default_str();
   verb->add_option("--held-out-every", options->held_out_every, "Updates between scores on them")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();

@@ -104,6 +104,9 @@ class Policy {
   virtual void begin(std::shared_ptr<const EncodedProblem> problem) = 0;
   // Decides by itself; the targets are what was decided.
   virtual void act(Episode& episode, Deciding deciding, Rng& rng) = 0;
+  // Says how sharp the decisions by lot of episodes without gradient are: probabilities are taken to this power and
+  // normalised, so that more than 1 samples nearer to what is most probable. Policies that cannot do not listen.
+  virtual void sharpen(double /*power*/) {}
   // Takes the given decisions, which are the targets. `order` is topological; `device_of_op` may be anything.
   virtual void follow(Episode& episode, std::span<const OpId> order, std::span<const DeviceId> device_of_op) = 0;
   // Decides by lot, but the targets are what the teacher would have done in the states met (DAgger). Only where the

@@ -34,9 +34,9 @@ std::string_view first_word(std::string_view text) { return text.substr(0, text.
 std::span<const Architecture> architectures() {
   static constexpr Architecture kArchitectures[] = {
       {"doppler", "gnn", "'gnn width W layers L messages episode|step', W a multiple of 32 up to 512, L up to 16",
-       "gnn width 32 layers 2 messages episode", doppler_features, make_doppler_policy},
+       "gnn width 32 layers 2 messages episode", doppler_features, make_doppler_policy, widen_doppler},
       {"doppler", "joint", "'joint width W layers L ready K', W a multiple of 32 up to 512, L up to 16, K up to 1024",
-       "joint width 32 layers 2 ready 16", doppler_features, make_doppler_policy},
+       "joint width 32 layers 2 ready 16", doppler_features, make_doppler_policy, widen_doppler},
       {"doppler", "paper", "'paper'", "paper", doppler_features, make_paper_policy},
       {"hsdag", "hsdag",
        "'hsdag width W steps T [clusters metis] [groups published]', W a multiple of 32 up to 256, T up to 64",

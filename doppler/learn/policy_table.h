@@ -22,6 +22,10 @@ struct Architecture {
   std::vector<std::string> (*features)();
   // Null if the description is not of its form. May throw InputError where it needs something that is not there.
   std::unique_ptr<Policy> (*make)(const std::string& description, Rng rng);
+  // Adds parameters for features that a file of fewer (`known`) did not know yet, such that the policy answers as
+  // before. False if it cannot; null if it never can.
+  bool (*widen)(const std::string& description, const std::vector<std::string>& known,
+                std::vector<float>& parameters) = nullptr;
 };
 
 // Every architecture of every policy, the usual one of a policy first. The one place to add yours.

@@ -100,6 +100,41 @@ TEST(APolicyFile, WithTheWrongNumberOfParametersIsRefused) {
   EXPECT_THROW(policy_from("file", file), InputError);
 }
 
+// What small_policy() would be if the last two device features did not exist yet: their rows, 32 numbers each, lie
+// before the last row of the head.
+std::string bytes_of_before() {
+  PolicyFile file = small_policy();
+  file.adam_mean.clear();
+  file.adam_square.clear();
+  file.training.clear();
+  const auto end = file.parameters.end() - 32;
+  file.parameters.erase(end - 2 * 32, end);
+  return replaced(policy_to_bytes(file), R"("device cluster","device other_clusters",)", "");
+}
+
+TEST(APolicyFile, OfBeforeTheLastDeviceFeaturesDecidesAsItDid) {
+  const std::vector<float> all = small_policy().parameters;
+  const std::vector<float> back = parse_policy("file", bytes_of_before()).parameters;
+  ASSERT_EQ(back.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_new = i + 3 * 32 >= all.size() && i + 32 < all.size();
+    EXPECT_EQ(back[i], is_new ? 0 : all[i]) << i;
+  }
+}
+
+TEST(APolicyFile, OfOtherFeaturesThanThoseOfBeforeIsRefused) {
+  EXPECT_NE(error_of(replaced(bytes_of_before(), "device idle", "device busy")).find("'device busy'; required"),
+            std::string::npos);
+  EXPECT_NE(error_of(replaced(bytes_of_before(), R"("device idle",)", "")).find("required 'device idle'"),
+            std::string::npos);
+  // A checkpoint would go on with an optimiser that does not know them.
+  PolicyFile checkpoint = small_policy();
+  checkpoint.parameters.resize(checkpoint.parameters.size() - 2 * 32);
+  checkpoint.adam_mean = checkpoint.adam_square = checkpoint.parameters;
+  const std::string bytes = replaced(policy_to_bytes(checkpoint), R"("device cluster","device other_clusters",)", "");
+  EXPECT_NE(error_of(bytes).find("required 'device cluster'"), std::string::npos);
+}
+
 TEST(TheShippedPolicy, IsSoundAndSmall) {
   const PolicyFile file = shipped_policy();
   EXPECT_LT(policy_to_bytes(file).size(), 300'000U);  // "a few hundred kB at most"

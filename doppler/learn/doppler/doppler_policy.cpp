@@ -67,6 +67,24 @@ std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng
   return std::make_unique<DopplerPolicy>(std::make_unique<Gnn<float>>(shape, rng));
 }
 
+bool widen_doppler(const std::string& architecture, const std::vector<std::string>& known,
+                   std::vector<float>& parameters) {
+  const std::vector<std::string> all = doppler_features();
+  if (known.size() >= all.size()) return false;
+  const std::size_t missing = all.size() - known.size();
+  const auto last = all.begin() + static_cast<std::ptrdiff_t>(kNodeFeatureCount + kDeviceFeatureCount);
+  if (missing >= kDeviceFeatureCount) return false;
+  std::vector<std::string> without(all.begin(), last - static_cast<std::ptrdiff_t>(missing));
+  without.insert(without.end(), last, all.end());
+  const auto policy = make_doppler_policy(architecture, Rng(0));
+  if (known != without || policy == nullptr) return false;
+  // The rows of the features lie before the last row of the head, as wide as they are.
+  const std::size_t width = (policy->parameters().size() - parameters.size()) / missing;
+  if (parameters.size() + missing * width != policy->parameters().size() || width > parameters.size()) return false;
+  parameters.insert(parameters.end() - static_cast<std::ptrdiff_t>(width), missing * width, 0.0F);
+  return true;
+}
+
 // A rollout, bound to the problem that it keeps alive.
 struct DopplerPolicy::RolloutTrace final : Episode::Trace {
   std::shared_ptr<const PolicyInput> input;
@@ -124,6 +142,7 @@ DopplerPolicy::RolloutTrace& DopplerPolicy::trace_of(Episode& episode) {
 
 void DopplerPolicy::act(Episode& episode, Deciding deciding, Rng& rng) {
   RolloutTrace& trace = trace_of(episode);
+  trace.rollout->set_sharpness(episode.differentiable ? 1 : sharpness_);
   trace.rollout->act(embedding_, network_->head(), deciding, rng);
   trace.write(episode);
 }

@@ -27,6 +27,7 @@ class DopplerPolicy final : public Policy {
   std::shared_ptr<const EncodedProblem> encode(const Problem& problem) const override;
   void begin(std::shared_ptr<const EncodedProblem> problem) override;
   void act(Episode& episode, Deciding deciding, Rng& rng) override;
+  void sharpen(double power) override { sharpness_ = power; }
   void follow(Episode& episode, std::span<const OpId> order, std::span<const DeviceId> device_of_op) override;
   bool knows(TeacherRule) const override { return true; }
   void imitate(Episode& episode, TeacherRule teacher, Rng& rng) override;
@@ -47,6 +48,7 @@ class DopplerPolicy final : public Policy {
   std::unique_ptr<Network<float>> network_;
   std::shared_ptr<const PolicyInput> input_;  // The problem of the last begin().
   Embedding<float> embedding_, gradient_;
+  double sharpness_ = 1;
   bool gathering_ = false;  // gradient_ is of the last begin().
   std::vector<std::string_view> left_out_;
 };
@@ -56,6 +58,9 @@ std::vector<std::string> doppler_features();
 // The policy with the network of gnn.h; null unless the text is "gnn width W layers L messages episode|step", or
 // "joint width W layers L ready K", where one policy takes op and device together (joint_rollout.h).
 std::unique_ptr<Policy> make_doppler_policy(const std::string& architecture, Rng rng);
+// Files of before the last device features: their weights become 0. False unless nothing else is missing.
+bool widen_doppler(const std::string& architecture, const std::vector<std::string>& known,
+                   std::vector<float>& parameters);
 
 // The policy that comes with the software: models/doppler.policy, in the program itself.
 PolicyFile shipped_policy();

@@ -31,6 +31,8 @@ void EpisodeState::bind(const PolicyInput& input) {
   unit_device_.resize(assigned_.size());
   for (auto* times : {&available_, &load_, &arrival_, &start_, &finish_, &moved_}) times->resize(devices_);
   for (auto* shares : {&inputs_, &inputs_count_, &coparents_, &siblings_, &spread_}) shares->resize(devices_);
+  cluster_load_.resize(std::size_t{devices_} * devices_);
+  cluster_total_.resize(devices_);
   parameter_bytes_.resize(devices_);
   may_go_.resize(devices_);
   features_.resize(devices_ * feature_count_);
@@ -38,6 +40,9 @@ void EpisodeState::bind(const PolicyInput& input) {
   for (DeviceId device = 0; device < devices_; ++device)
     slot_begin_.push_back(slot_begin_.back() + input.problem().machine().device(device).slots);
   slot_end_.resize(slot_begin_.back());
+  const bool booked = input.problem().rules().links != Links::free;
+  arrived_.resize(booked ? std::size_t{input.problem().graph().tensor_count()} * devices_ : 0);
+  for (auto* clocks : {&link_free_, &queue_}) clocks->resize(booked ? std::size_t{devices_} * devices_ : 0);
   empty_memory_.reset();
   if (input.problem().memory_limited()) empty_memory_.emplace(input.problem());
   reset();
@@ -50,7 +55,11 @@ void EpisodeState::reset() {
   std::fill(outflow_.begin(), outflow_.end(), 0.0F);
   std::fill(slot_end_.begin(), slot_end_.end(), 0.0);
   std::fill(available_.begin(), available_.end(), 0.0);
+  std::fill(arrived_.begin(), arrived_.end(), Costs::kNever);
+  std::fill(link_free_.begin(), link_free_.end(), 0.0);
   std::fill(load_.begin(), load_.end(), 0.0);
+  std::fill(cluster_load_.begin(), cluster_load_.end(), 0.0);
+  std::fill(cluster_total_.begin(), cluster_total_.end(), 0.0);
   std::fill(parameter_bytes_.begin(), parameter_bytes_.end(), 0);
   for (OpId op = 0; op < input_->op_count(); ++op)
     missing_[op] = static_cast<std::uint32_t>(input_->producers(op).size());
@@ -94,19 +103,91 @@ void EpisodeState::time_devices(OpId op) {
   std::fill(arrival_.begin(), arrival_.end(), 0.0);
   std::fill(moved_.begin(), moved_.end(), 0.0);
   std::fill(inputs_count_.begin(), inputs_count_.end(), 0.0F);
-  for (const PolicyInput::Edge& edge : input_->producers(op)) {
-    const DeviceId from = device_of_op_[edge.op];
-    const Seconds end = end_of_op_[edge.op];
-    inputs_count_[from] += 1;
-    for (DeviceId device = 0; device < devices_; ++device) {
-      const Seconds transfer = costs.transfer_time(edge.tensor, from, device);
-      moved_[device] += transfer;
-      arrival_[device] = std::max(arrival_[device], end + transfer);
-    }
+  for (const PolicyInput::Edge& edge : input_->producers(op)) inputs_count_[device_of_op_[edge.op]] += 1;
+  switch (input_->problem().rules().links) {
+    case Links::channels:
+      time_channels(op);
+      break;
+    case Links::receiver:
+      time_copies(op);
+      break;
+    case Links::free:
+      for (const PolicyInput::Edge& edge : input_->producers(op)) {
+        const DeviceId from = device_of_op_[edge.op];
+        const Seconds end = end_of_op_[edge.op];
+        for (DeviceId device = 0; device < devices_; ++device) {
+          const Seconds transfer = costs.transfer_time(edge.tensor, from, device);
+          moved_[device] += transfer;
+          arrival_[device] = std::max(arrival_[device], end + transfer);
+        }
+      }
   }
   for (DeviceId device = 0; device < devices_; ++device) {
     start_[device] = std::max(arrival_[device], available_[device]);
     finish_[device] = start_[device] + costs.op_time(op, device);
+  }
+}
+
+// A transfer begins when its producer has ended and the link has moved what was booked before. (The simulator serves
+// them in the order in which producers end, which is about the order in which ops are placed.)
+void EpisodeState::time_channels(OpId op) {
+  const Costs& costs = input_->problem().costs();
+  for (const PolicyInput::Edge& edge : input_->producers(op)) {
+    const std::size_t row = std::size_t{device_of_op_[edge.op]} * devices_;
+    std::copy_n(link_free_.data() + row, devices_, queue_.data() + row);
+  }
+  for (const PolicyInput::Edge& edge : input_->producers(op)) {
+    const DeviceId from = device_of_op_[edge.op];
+    const Seconds end = end_of_op_[edge.op];
+    const Seconds* const arrived = arrived_.data() + std::size_t{edge.tensor} * devices_;
+    Seconds* const queue = queue_.data() + std::size_t{from} * devices_;
+    for (DeviceId device = 0; device < devices_; ++device) {
+      Seconds here = device == from ? end : arrived[device];
+      if (here == Costs::kNever) {
+        const Seconds transfer = costs.transfer_time(edge.tensor, from, device);
+        moved_[device] += transfer;
+        here = queue[device] = std::max(end, queue[device]) + transfer;
+      }
+      arrival_[device] = std::max(arrival_[device], here);
+    }
+  }
+}
+
+// The receiver copies what it does not have one after the other, as soon as it is free and the last of it is there.
+void EpisodeState::time_copies(OpId op) {
+  const Costs& costs = input_->problem().costs();
+  for (const PolicyInput::Edge& edge : input_->producers(op)) {
+    const DeviceId from = device_of_op_[edge.op];
+    const Seconds end = end_of_op_[edge.op];
+    const Seconds* const arrived = arrived_.data() + std::size_t{edge.tensor} * devices_;
+    for (DeviceId device = 0; device < devices_; ++device) {
+      arrival_[device] = std::max(arrival_[device], end);
+      if (device != from && arrived[device] == Costs::kNever)
+        moved_[device] += costs.transfer_time(edge.tensor, from, device);
+    }
+  }
+  for (DeviceId device = 0; device < devices_; ++device)
+    if (moved_[device] > 0) arrival_[device] = std::max(arrival_[device], available_[device]) + moved_[device];
+}
+
+// Books the transfers that the observed op needs on its device.
+void EpisodeState::book_transfers(OpId op, DeviceId device) {
+  const Problem& problem = input_->problem();
+  const Links links = problem.rules().links;
+  if (links == Links::free) return;
+  for (const PolicyInput::Edge& edge : input_->producers(op)) {
+    const DeviceId from = device_of_op_[edge.op];
+    Seconds& arrived = arrived_[std::size_t{edge.tensor} * devices_ + device];
+    if (from == device || arrived != Costs::kNever) continue;
+    if (links == Links::receiver) {
+      arrived = arrival_[device];
+      continue;
+    }
+    Seconds& free = link_free_[std::size_t{from} * devices_ + device];
+    const Seconds transfer = problem.costs().transfer_time(edge.tensor, from, device);
+    arrived = std::max(end_of_op_[edge.op], free) + transfer;
+    // Several channels are as one that is as much faster.
+    free = arrived - transfer + transfer / problem.machine().link(from, device).channels;
   }
 }
 
@@ -151,6 +232,7 @@ void EpisodeState::write_features(OpId op) {
   const float coparents = std::accumulate(coparents_.begin(), coparents_.end(), 0.0F);
   const float siblings = std::accumulate(siblings_.begin(), siblings_.end(), 0.0F);
   const float edges = static_cast<float>(input_->producers(op).size());
+  const std::uint32_t cluster = input_->cluster(op);
   spread(inputs_);
   spread(coparents_);
   spread(siblings_);
@@ -184,6 +266,9 @@ void EpisodeState::write_features(OpId op) {
     *x++ = capacity > 0 ? within_two(static_cast<double>(used) / static_cast<double>(capacity)) : 0.0F;
     *x++ = within_two(available_[device] / horizon);
     *x++ = squash(arrival_[device] - first_arrival, typical);
+    const Seconds own_cluster = cluster_load_[std::size_t{cluster} * devices_ + device];
+    *x++ = cluster_total_[cluster] > 0 ? static_cast<float>(own_cluster / cluster_total_[cluster]) : 0.0F;
+    *x++ = load_[device] > 0 ? static_cast<float>(std::max(0.0, 1 - own_cluster / load_[device])) : 0.0F;
   }
 }
 
@@ -212,10 +297,14 @@ void EpisodeState::write_paper_features(OpId op) {
 
 void EpisodeState::settle(OpId op, DeviceId device) {
   const Problem& problem = input_->problem();
+  book_transfers(op, device);
   device_of_op_[op] = device;
   start_of_op_[op] = start_[device];
   end_of_op_[op] = finish_[device];
-  load_[device] += finish_[device] - start_[device];
+  const Seconds work = finish_[device] - start_[device];
+  load_[device] += work;
+  cluster_load_[std::size_t{input_->cluster(op)} * devices_ + device] += work;
+  cluster_total_[input_->cluster(op)] += work;
   parameter_bytes_[device] += problem.graph().parameter_bytes(op);
   const auto begin = slot_end_.begin() + slot_begin_[device], end = slot_end_.begin() + slot_begin_[device + 1];
   *std::min_element(begin, end) = finish_[device];

@@ -36,6 +36,8 @@ inline constexpr auto kDeviceFeatures = std::to_array<std::string_view>({
     "memory",                 // The share of the capacity that is used with the op.
     "available",              // When the device is free, over the horizon.
     "arrival_squashed",       // When the last input arrives, minus the earliest on any device, squashed.
+    "cluster",                // The share of the op's cluster (PolicyInput::cluster) that is here, of what is placed.
+    "other_clusters",         // The share of the load that other clusters have brought.
 });
 inline constexpr std::size_t kDeviceFeatureCount = kDeviceFeatures.size();
 
@@ -53,9 +55,10 @@ inline constexpr auto kPaperDeviceFeatures = std::to_array<std::string_view>({
 enum class DeviceFeatureSet : std::uint8_t { improved, paper };
 std::size_t feature_count(DeviceFeatureSet set);
 
-// The state of an episode: ops placed so far, with the times that list scheduling gives them (appended, transfers
-// without contention). Everything is kept up to date as ops are placed, so that observing costs
-// O(edges of the op × devices). Nothing is allocated except by bind(), and there only if the problem is larger than any
+// The state of an episode: ops placed so far, with the times that list scheduling gives them (appended). Where links
+// have channels, a transfer waits for those booked before it, and where the receiver copies, its copies keep it from
+// computing: booked when the consumer is placed, each tensor once per destination. Everything is kept up to date as ops
+// are placed, so that observing costs O(edges of the op × devices). Nothing is allocated except by bind(), and there only if the problem is larger than any
 // before.
 class EpisodeState {
  public:
@@ -96,6 +99,9 @@ class EpisodeState {
  private:
   void find_choices(OpId op);
   void time_devices(OpId op);
+  void time_channels(OpId op);
+  void time_copies(OpId op);
+  void book_transfers(OpId op, DeviceId device);
   void sum_affinities(OpId op);
   void write_features(OpId op);
   void write_paper_features(OpId op);
@@ -118,14 +124,19 @@ class EpisodeState {
   std::vector<float> inflow_;   // Per op and device: the transfer times of its inputs that are there.
   std::vector<float> outflow_;  // Per op and device: the transfer times to its consumers that are there.
   std::vector<Seconds> slot_end_, available_, load_;
+  // Where links are not free: when a tensor is on a device (tensor × device; kNever if nobody took it there), and when
+  // a link has moved what was booked on it (source × destination).
+  std::vector<Seconds> arrived_, link_free_;
   std::vector<std::uint32_t> slot_begin_;
-  std::vector<Bytes> parameter_bytes_;  // Per device.
+  std::vector<Seconds> cluster_load_, cluster_total_;  // Cluster × device: its part of the load; and per cluster.
+  std::vector<Bytes> parameter_bytes_;                 // Per device.
   std::optional<StaticMemory> empty_memory_, memory_;
 
   // These describe the observed op.
   std::vector<char> may_go_;
   DeviceId choices_ = 0;
   std::vector<Seconds> arrival_, start_, finish_, moved_;
+  std::vector<Seconds> queue_;  // As link_free_, with the transfers of this op's earlier inputs.
   std::vector<float> inputs_, inputs_count_, coparents_, siblings_, spread_;
   std::vector<float> features_;
 };

@@ -70,7 +70,7 @@ double JointRollout<Real>::look_at_pairs(const Embedding<Real>& embedding, const
   for (std::size_t i = 0; i < candidate_count(); ++i) {
     this->spend(ops[i]);
     state.observe(ops[i]);
-    const auto score = static_cast<double>(embedding.score[ops[i]]);
+    const double score = this->sharpness_ * static_cast<double>(embedding.score[ops[i]]);
     largest =
         std::max(largest, score + this->find_logits(ops[i], this->keeps_ ? begin + i * devices : 0, embedding, head));
     Seconds best = Costs::kNever;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "doppler/base/error.h"
 #include "doppler/graph/levels.h"
 #include "doppler/place/memory.h"
+#include "doppler/place/partition/metis.h"
 
 namespace doppler {
 namespace {
@@ -24,6 +26,7 @@ PolicyInput::PolicyInput(const Problem& problem, Watch watch) : problem_(problem
   watch.step(kStepsPerEdge * problem.graph().edge_count());
   measure(watch);
   measure_links(watch);
+  find_clusters(watch);
   fill_features(watch);
 }
 
@@ -103,6 +106,13 @@ void PolicyInput::measure_links(Watch& watch) {
       nearness_[a * devices + b] = static_cast<float>(1 - far);
       if (a != b && far < 1) uniform_links_ = false;
     }
+}
+
+void PolicyInput::find_clusters(Watch& watch) {
+  constexpr std::uint64_t kClusterSeed = 1;  // The same problem always has the same clusters.
+  std::vector<std::uint32_t> group(op_count());
+  std::iota(group.begin(), group.end(), 0U);
+  cluster_ = metis_clusters(problem_, group, op_count(), device_count(), kClusterSeed, watch);
 }
 
 void PolicyInput::fill_features(Watch& watch) {

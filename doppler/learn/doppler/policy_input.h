@@ -69,6 +69,10 @@ class PolicyInput final : public EncodedProblem {
   // The sum of the weights of the other inputs of the op's consumers.
   float coparents(OpId op) const { return coparents_[op]; }
 
+  // As many clusters as devices, of about equal work, with little moved between them (METIS): which one an op is in. A
+  // policy that builds a placement op by op sees by them what belongs together though it is not connected yet.
+  std::uint32_t cluster(OpId op) const { return cluster_[op]; }
+
   // How near two devices are: 1 for a device and itself, 0 for the slowest link, by the time of a mean tensor.
   float nearness(DeviceId a, DeviceId b) const { return nearness_[a * device_count() + b]; }
   // True if all different devices are equally far, so that nearness is 1 or 0.
@@ -82,6 +86,7 @@ class PolicyInput final : public EncodedProblem {
   void measure(Watch& watch);
   void fill_features(Watch& watch);
   void measure_links(Watch& watch);
+  void find_clusters(Watch& watch);
 
   Problem problem_;
   std::vector<Edge> producers_, consumers_;
@@ -90,6 +95,7 @@ class PolicyInput final : public EncodedProblem {
   Seconds horizon_ = 0, mean_compute_ = 0, mean_communication_ = 0, work_per_device_ = 0;
   std::vector<float> node_features_, nearness_, coparents_;
   bool uniform_links_ = true;
+  std::vector<std::uint32_t> cluster_;
 };
 
 }  // namespace doppler

@@ -69,7 +69,8 @@ void Rollout<Real>::begin(const Embedding<Real>& embedding) {
   sum_inverse_z_[0] = sum_mean_score_[0] = {};
   std::fill(device_sum_.begin(), device_sum_.end(), Real{0});
   std::fill(sel_target_.begin(), sel_target_.end(), 0.0);
-  for (std::size_t op = 0; op < ops_; ++op) weight_[op] = std::exp(static_cast<double>(embedding.score[op]));
+  for (std::size_t op = 0; op < ops_; ++op)
+    weight_[op] = std::exp(sharpness_ * static_cast<double>(embedding.score[op]));
   state_.for_each_source([&](OpId op) { join(op); });
 }
 
@@ -181,7 +182,7 @@ double Rollout<Real>::find_logits(OpId op, std::size_t row, const Embedding<Real
       total.store(sum + k);
       logit += total.dot(Block(output + k));
     }
-    logit_[device] = static_cast<double>(logit);
+    logit_[device] = sharpness_ * static_cast<double>(logit);
     largest = std::max(largest, logit_[device]);
   }
   return largest;

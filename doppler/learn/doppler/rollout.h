@@ -35,6 +35,10 @@ class Rollout {
   // Says what looks at the clock in episodes and backward(), which then throw OutOfTime; nothing does at first.
   void set_watch(Watch* watch) { watch_ = watch; }
 
+  // Says how sharp decisions by lot are: probabilities are taken to this power and normalised. 1 at first, as the
+  // backward pass requires.
+  void set_sharpness(double sharpness) { sharpness_ = sharpness; }
+
   // Decides by itself; the targets are what was decided. The network's embedding and head must stay as they are until
   // after backward().
   virtual void act(const Embedding<Real>& embedding, const Real* head, Deciding deciding, Rng& rng);
@@ -99,6 +103,7 @@ class Rollout {
   void backward_scores(const LossWeights& weights, Embedding<Real>& gradient) const;
 
   Watch* watch_ = nullptr;
+  double sharpness_ = 1;
   EpisodeState state_;
   const HeadShape shape_;
   const bool keeps_;

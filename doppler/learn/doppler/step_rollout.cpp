@@ -72,7 +72,7 @@ void StepRollout<Real>::before_step() {
                         this->device_sum_.data() + this->state_.device_of_op()[op] * width, width);
     if (!is_ready(op, step)) continue;
     const auto score = static_cast<double>(now_embedded_.score[op]);
-    this->weight_[op] = std::exp(score);
+    this->weight_[op] = std::exp(this->sharpness_ * score);
     this->z_.add(this->weight_[op]);
     this->z_score_.add(this->weight_[op] * score);
     this->enter_race(op);

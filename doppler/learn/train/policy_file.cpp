@@ -99,7 +99,7 @@ PolicyFile parse_policy(const std::string& where, std::string_view bytes) {
     if (const auto policy = header.value("policy", std::string(architecture.policy)); policy != architecture.policy)
       throw InputError(fmt::format("{}: policy '{}' with architecture '{}'; required policy '{}'", where, policy,
                                    file.architecture, architecture.policy));
-    check_features(where, header.at("features").get<std::vector<std::string>>(), architecture.features());
+    const auto features = header.at("features").get<std::vector<std::string>>();
     const auto parameters = header.at("parameters").get<std::size_t>();
     const auto optimiser = header.at("optimiser").get<std::size_t>();
     const auto training = header.at("training_bytes").get<std::size_t>();
@@ -112,6 +112,10 @@ PolicyFile parse_policy(const std::string& where, std::string_view bytes) {
     if (bytes.size() != training || (optimiser != 0 && optimiser != parameters))
       throw InputError(fmt::format("{}: {} bytes of training state; required {}", where, bytes.size(), training));
     file.training = bytes;
+    // A checkpoint cannot go on with other features than it began with: its optimiser knows nothing of them.
+    if (optimiser != 0 || architecture.widen == nullptr ||
+        !architecture.widen(file.architecture, features, file.parameters))
+      check_features(where, features, architecture.features());
   } catch (const nlohmann::json::exception& error) {
     throw InputError(
         fmt::format("{}: damaged header ({}); required the header of a doppler policy", where, error.what()));

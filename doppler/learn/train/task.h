@@ -25,6 +25,7 @@ class Task {
   const std::string& name() const { return name_; }
   const Problem& problem() const { return objective_->problem(); }
   Objective& objective() { return *objective_; }
+  const Objective& objective() const { return *objective_; }
   // The problem as the policy sees it; made when a policy first asks, and again if another one does.
   const std::shared_ptr<const EncodedProblem>& encoded(const Policy& policy);
   Seconds bound() const { return bound_; }

@@ -18,6 +18,10 @@ namespace {
 
 // An episode with its share of the update takes about as long as so many simulations, on the published graphs.
 constexpr double kSimulationsPerEpisode = 150;
+// A search by draws races them, so that an evaluation takes fewer simulations than there are draws.
+constexpr double kSimulationsPerDrawnEvaluation = 6;
+// How many placements a cheap method may try on a generated task, which is soon gone.
+constexpr std::uint64_t kTriesOnGenerated = 5;
 // Expert iteration spends its credit in chunks of these sizes (evaluations per op), drawn by lot: short ones polish,
 // long ones cross barriers.
 constexpr double kSearchPerOp[] = {30, 30, 100, 400};
@@ -215,12 +219,12 @@ TrainingReport Trainer::system_step() {
 
 UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   Task& task = *slot.task;
-  // Where memory is tight samples seldom fit: begin with placements that were repaired, unless the policy is to learn
-  // from its own.
-  const bool begins = slot.visits == 0 && task.elites().empty();
-  if (begins && ((task.problem().memory_limited() && options_.expert_share > 0) ||
+  // Where memory is tight samples seldom fit: begin with placements that were repaired. A generated task is gone before
+  // search has found much: begin with what the cheap methods find. Neither if the policy is to learn from its own.
+  const bool begins = task.elites().empty() && (slot.visits == 0 || slot.generated);
+  if (begins && (((task.problem().memory_limited() || slot.generated) && options_.expert_share > 0) ||
                  (stage == Stage::imitation && options_.teacher == Teacher::best)))
-    ask_cheap_methods(task);
+    ask_cheap_methods(task, slot.generated ? kTriesOnGenerated : Budget::kUnlimited);
   const double rate = options_.rate + (options_.last_rate - options_.rate) * done;
   if (stage == Stage::imitation) {
     if (options_.teacher == Teacher::best) {
@@ -232,10 +236,10 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
     return learner_.imitate(task, rule_of(options_.teacher), rate, rng);
   }
   const UpdateReport report = learner_.reinforce(task, rate, options_.entropy * (1 - done), rng);
-  if (begins && task.elites().empty() && task.problem().memory_limited()) ask_cheap_methods(task);  // None did fit.
+  if (begins && task.elites().empty() && task.problem().memory_limited())
+    ask_cheap_methods(task, Budget::kUnlimited);  // None did fit.
   if (options_.expert_share > 0) {
-    slot.search_credit += options_.expert_share / (1 - options_.expert_share) * kSimulationsPerEpisode *
-                          static_cast<double>(options_.learner.batch);
+    slot.search_credit += search_per_update(task);
     try {
       seek_expert(slot, stream(options_.seed, Stream::expert, updates_));
     } catch (const OutOfTime&) {
@@ -246,9 +250,16 @@ UpdateReport Trainer::update(Slot& slot, Stage stage, double done, Rng rng) {
   return report;
 }
 
-void Trainer::ask_cheap_methods(Task& task) {
+double Trainer::search_per_update(const Task& task) const {
+  const double simulations = options_.expert_share / (1 - options_.expert_share) * kSimulationsPerEpisode *
+                             static_cast<double>(options_.learner.batch);
+  return task.objective().drawn() ? simulations / kSimulationsPerDrawnEvaluation : simulations;
+}
+
+// Each method may try so many placements.
+void Trainer::ask_cheap_methods(Task& task, std::uint64_t tries) {
   MethodOptions options;
-  options.budget = budget(true);
+  options.budget = budget(true).at_most(tries);
   options.seed = options_.seed;
   ask(cheap_methods(), task.problem(), task.objective(), options,
       [&](std::string_view method, const Proposal& found) { task.evaluate(found.placement, method); });
@@ -263,7 +274,11 @@ void Trainer::seek_expert(Slot& slot, Rng rng) {
     // The first is short, so that a short training has one.
     const std::size_t size = slot.visits == 0 ? 0 : rng.below(std::size(kSearchPerOp));
     const double per_op = kSearchPerOp[size], ops = task.problem().op_count();
-    slot.next_chunk = 1 + static_cast<std::uint64_t>(std::min(kLongestSearch / ops, per_op * ops));
+    double chunk = std::min(kLongestSearch / ops, per_op * ops);
+    // A large generated task would be gone before there is credit for a long search.
+    if (slot.generated)
+      chunk = std::min(chunk, search_per_update(task) * static_cast<double>(options_.visits_per_generated) / 3);
+    slot.next_chunk = 1 + static_cast<std::uint64_t>(chunk);
   }
   if (slot.search_credit < static_cast<double>(slot.next_chunk) || task.elites().empty()) return;
   Placement start;

@@ -122,7 +122,8 @@ class Trainer {
   Slot& next_slot();
   void generate(Slot& slot);
   void seek_expert(Slot& slot, Rng rng);
-  void ask_cheap_methods(Task& task);
+  double search_per_update(const Task& task) const;  // The evaluations that expert iteration may make for an update.
+  void ask_cheap_methods(Task& task, std::uint64_t tries);
   bool repeatable() const { return options_.updates > 0; }
   UpdateReport update(Slot& slot, Stage stage, double done, Rng rng);
   void restore_slot(const std::string& where, const void* json, Slot& slot);

@@ -392,8 +392,8 @@ Placement place_parts(const Problem& problem, const Contraction& graph, const st
 }  // namespace
 
 std::vector<std::uint32_t> metis_clusters(const Problem& problem, std::span<const std::uint32_t> group_of_op,
-                                          std::uint32_t groups, std::uint32_t clusters, std::uint64_t seed) {
-  Watch watch(Budget::unlimited());
+                                          std::uint32_t groups, std::uint32_t clusters, std::uint64_t seed,
+                                          Watch watch) {
   Contraction graph;
   graph.vertices = static_cast<idx_t>(groups);
   graph.vertex_of_op.assign(group_of_op.begin(), group_of_op.end());
