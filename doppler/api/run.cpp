@@ -100,6 +100,7 @@ RunResult run(Executor& executor, const Placement& placement, const MeasureOptio
   result.machine = problem.machine().name();
   result.devices = executor.name();
   result.unitless = problem.graph().unitless();
+  result.timed_one_device = options.one_device;
   result.predicted = ExpectedObjective(problem).value(placement);
   Timeline timeline;
   try {

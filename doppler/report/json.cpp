@@ -232,6 +232,7 @@ void fields(Archive& a, T& run) {
   a("measured", run.measured);
   a("times", run.times);
   a("predicted", run.predicted);
+  a("timed_one_device", run.timed_one_device);
   a("one_device", run.one_device);
   if (run.one_device) a.derived("speed_up", ratio(*run.one_device, run.measured));
   a("interrupted", run.interrupted);

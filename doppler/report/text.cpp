@@ -193,7 +193,7 @@ std::string text_of(const RunResult& run) {
   text += fmt::format("predicted   {}  ({})\n", time(run.predicted), signed_percent(run.predicted / run.measured - 1));
   if (run.one_device)
     text += fmt::format("one device  {}  (speed-up {:.2f})\n", time(*run.one_device), *run.one_device / run.measured);
-  else if (!run.interrupted)
+  else if (run.timed_one_device && !run.interrupted)
     text += "one device  cannot hold the graph\n";
   if (run.devices == "emulated") text += "devices     emulated: ops take their modelled time\n";
   Table table({{"device", Table::Align::left},

@@ -199,6 +199,7 @@ struct RunResult {
   Seconds measured = 0;  // the median
   std::vector<Seconds> times;
   Seconds predicted = 0;
+  bool timed_one_device = true;       // whether somebody wanted to know
   std::optional<Seconds> one_device;  // median; none if one cannot hold the graph, or if interrupted
   bool interrupted = false;
   Seconds last = 0;  // the makespan that the devices' times are of

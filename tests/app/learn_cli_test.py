@@ -97,18 +97,20 @@ class LearnTest(CommandCase):
 
     def test_a_killed_service_goes_on_from_its_state(self):
         log, state = self.directory / "log.jsonl", self.directory / "service.state"
-        command = self.serve("--runs", 100000, "--log", log, "--state", state)
+        drift = ("--drift", "0=3@8")  # so that there is something to challenge
+        command = self.serve("--runs", 100000, *drift, "--log", log, "--state", state)
         process = subprocess.Popen([DOPPLER, *map(str, command)], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + LIMIT
-        while not (state.exists() and "challenge" in state.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        while not (state.exists() and "challenge" in state.read_text()):
+            self.assertLess(time.monotonic(), deadline)
         process.kill()
         process.wait()
         kept = json.loads(state.read_text())["state"]
         self.assertGreater(kept["runs"], 0)
         lines = log.read_bytes()[:kept["log_bytes"]]
         runs = kept["runs"] + 10
-        result = json.loads(self.ok(*self.serve("--runs", runs, "--log", log, "--state", state, "--json")).stdout)
+        again = self.serve("--runs", runs, *drift, "--log", log, "--state", state, "--json")
+        result = json.loads(self.ok(*again).stdout)
         self.assertEqual(result["runs"], runs)
         self.assertEqual(result["resumed_at"], kept["runs"])
         self.assertEqual(len(result["times"]), 10)

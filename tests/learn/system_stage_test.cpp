@@ -101,6 +101,12 @@ TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
   const auto blind = std::make_shared<HiddenSystem>(1.5, 0.01), seeing = std::make_shared<HiddenSystem>(1.5, 0.01);
   seeing->keeps_timelines = true;
   SystemSession without(blind), with(seeing);
+  // The timelines of the first three runs tell what is slow: most of what there is to find is found in the first step,
+  // and starts that cannot be faster are not run, as they are where there are no timelines.
+  without.run_until_system(1);
+  with.run_until_system(1);
+  EXPECT_LT(seeing->truth(with.stage().task().best()), 0.95 * seeing->truth(with.trainer.task(0).best()));
+  EXPECT_LT(seeing->runs, blind->runs);
   without.run();
   with.run();
   ASSERT_TRUE(with.stage().objective().ratios());
@@ -109,7 +115,9 @@ TEST(ASystemStage, LearnsFromTimelinesWhichDevicesAreSlow) {
   const Seconds found = seeing->truth(with.stage().verdict()->placement);
   EXPECT_TRUE(with.stage().verdict()->changed);
   EXPECT_LT(found, 0.95 * stage_two);
-  EXPECT_LE(found, seeing->truth(without.stage().verdict()->placement));
+  // Makespans alone tell the same in the end, so both may end with other placements of about the same worth.
+  constexpr double kAlike = 1.01;
+  EXPECT_LE(found, kAlike * seeing->truth(without.stage().verdict()->placement));
 }
 
 TEST(ASystemStage, KeepsThePlacementOfStageTwoIfNothingIsShownToBeBetter) {

@@ -147,8 +147,9 @@ TEST(AJitterDraw, IsWhatCostsAreMultipliedBy) {
 TEST(AMachine, WithoutItsEmulationIsTheOneThatIsEmulated) {
   // 5 us of every op and 9 us of every transfer are the emulation's; 10 us of latency are the link's.
   std::vector<Device> devices(2);
-  devices[0] = {.name = "a", .type = "gpu", .overhead = 5e-6, .measured = {{"matmul", "f32", 1, 2, 3, 8e-6}}};
-  devices[1] = {.name = "b", .type = "gpu", .overhead = 7e-6};
+  devices[0] = {
+      .name = "a", .type = "gpu", .rates = {}, .overhead = 5e-6, .measured = {{"matmul", "f32", 1, 2, 3, 8e-6}}};
+  devices[1] = {.name = "b", .type = "gpu", .rates = {}, .overhead = 7e-6};
   const Machine whole("m", devices, std::vector<Link>(4, Link{.latency = 19e-6}), Links::channels, 0.3);
   EXPECT_EQ(whole.without_emulation().jitter(), Jitter(0.3));
   const Machine emulated = whole.with_emulation(Emulation{5e-6, 9e-6, 0.1}).without_emulation();
