@@ -13,6 +13,7 @@
 #include "doppler/app/flags/policies.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/file_lock.h"
 #include "doppler/bounds.h"
 #include "doppler/report/plots.h"
 #include "doppler/serve/service.h"
@@ -24,13 +25,14 @@ namespace {
 class ServiceLog {
  public:
   // Begins anew, or goes on after what a state of the deployment has behind it.
-  ServiceLog(const std::string& path, const Deployment& deployment, std::uint64_t kept_bytes)
-      : path_(path), written_(deployment.runs() > 0 ? deployment.events().size() : 0) {
+  ServiceLog(const std::string& path, const Deployment& deployment, std::optional<std::uint64_t> kept_bytes)
+      : path_(path), written_(kept_bytes ? deployment.events().size() : 0), bytes_(kept_bytes.value_or(0)) {
     if (path.empty()) return;
-    if (deployment.runs() > 0) cut(kept_bytes);
-    file_.open(path, deployment.runs() > 0 ? std::ios::app : std::ios::trunc);
+    // A state without a log behind it knows nothing of the file: what stands there is somebody's.
+    if (bytes_ > 0) cut(bytes_);
+    file_.open(path, kept_bytes ? std::ios::app : std::ios::trunc);
     if (!file_) throw InputError(fmt::format("{}: cannot be written; required a place for the log", path));
-    bytes_ = kept_bytes;
+    bytes_ = std::filesystem::file_size(path);
   }
   std::uint64_t bytes() const { return bytes_; }
   void run(std::size_t number, Seconds time, bool challenger) {
@@ -72,10 +74,12 @@ class ServiceLog {
 // The file that has what the deployment knows: written at every decision, and at least once a second between two runs.
 class ServiceState {
  public:
-  explicit ServiceState(std::string path) : path_(std::move(path)) {}
-  // Takes up what an earlier service left there, if any, and returns how long its log was.
-  std::uint64_t resume(Deployment& deployment, std::size_t runs) {
-    if (path_.empty() || !std::filesystem::exists(path_)) return 0;
+  explicit ServiceState(std::string path) : path_(std::move(path)) {
+    if (!path_.empty()) lock_.emplace(path_, path_ + ".lock");
+  }
+  // Takes up what an earlier service left there and returns how long its log was; nothing if there was none.
+  std::optional<std::uint64_t> resume(Deployment& deployment, std::size_t runs) {
+    if (path_.empty() || !std::filesystem::exists(path_)) return std::nullopt;
     const std::uint64_t log_bytes = deployment.restore(path_, read_file(path_));
     if (deployment.runs() >= runs)
       throw InputError(fmt::format("--runs: found {}; required more than the {} runs that '{}' has behind it", runs,
@@ -94,6 +98,7 @@ class ServiceState {
 
  private:
   std::string path_;
+  std::optional<FileLock> lock_;  // two services with one state would cut one another's log
   std::size_t decisions_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
@@ -102,7 +107,7 @@ class ServiceState {
 ServiceResult serve_logged(const LoadedProblem& loaded, Executor& executor, Deployment& deployment,
                            ServiceOptions service, const ServeOptions& files, bool quiet) {
   ServiceState state(files.state);
-  const std::uint64_t kept_bytes = state.resume(deployment, service.runs);
+  const std::optional<std::uint64_t> kept_bytes = state.resume(deployment, service.runs);
   ServiceLog log(files.log, deployment, kept_bytes);
   ProgressLine progress(quiet, loaded.file.path, loaded.problem.graph().unitless());
   Seconds last = 0;

@@ -260,6 +260,17 @@ void Deployment::lose(std::span<const DeviceId> devices) {
     log(Kind::gone, fmt::format("device '{}' does not answer", problem_.machine().device(device).name),
         {{"device", device}});
   }
+  try {
+    go_on_without_absent();
+  } catch (const InfeasibleError&) {
+    // The service ends here. What it knows must be of use when it begins again, perhaps with all devices.
+    absent_.clear();
+    present_ = problem_;
+    throw;
+  }
+}
+
+void Deployment::go_on_without_absent() {
   leave_out_absent();
   if (challenger_ && !can_run(challenger_->placement)) challenger_.reset();
   if (can_run(incumbent_)) return;
@@ -274,13 +285,16 @@ void Deployment::lose(std::span<const DeviceId> devices) {
   next_search_ = runs_ + kFirstSearch;
 }
 
-// What the cheap methods know, improved by a search.
+// Returns what a search makes of the answers of the quick methods. These have all the time that they need: without an
+// answer the service would end.
 Placement Deployment::replacement() {
   const Problem corrected = present_.on(ratios_.corrected());
   ExactObjective objective(corrected);
   const MethodOptions method = search_options();
+  MethodOptions patient = method;
+  patient.budget = Budget::unlimited().until(options_.stop);
   std::vector<Placement> starts;
-  const std::string why = ask(cheap_methods(), corrected, objective, method, [&](std::string_view, Proposal proposal) {
+  const std::string why = ask(quick_methods(), corrected, objective, patient, [&](std::string_view, Proposal proposal) {
     starts.push_back(std::move(proposal.placement));
   });
   if (starts.empty())

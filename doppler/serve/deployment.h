@@ -120,6 +120,7 @@ class Deployment {
   void search();
   bool can_run(const Placement& placement) const;
   void leave_out_absent();
+  void go_on_without_absent();
   Placement replacement();
   void judge();
   void drop(const std::string& why);

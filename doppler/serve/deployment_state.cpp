@@ -72,13 +72,18 @@ std::string Deployment::fingerprint() const {
   add(static_cast<std::uint64_t>(rules.discipline));
   add(static_cast<std::uint64_t>(rules.links));
   add(static_cast<std::uint64_t>(rules.ties) * 2 + (rules.bulk_synchronous ? 1 : 0));
+  add(rules.seed);
   add(problem_.op_count());
   for (OpId op = 0; op < problem_.op_count(); ++op) {
     for (DeviceId device = 0; device < problem_.device_count(); ++device)
       add(std::bit_cast<std::uint64_t>(problem_.allows(op, device) ? problem_.costs().op_time(op, device)
                                                                    : Costs::kNever));
+    hash = hash_of(hash, graph.kind(op));
+    add(graph.parameter_bytes(op));
+    add(problem_.unit(op).front());
     for (const TensorId tensor : graph.outputs(op)) {
       add(graph.bytes(tensor));
+      add(std::bit_cast<std::uint64_t>(graph.explicit_transfer(tensor).value_or(-1)));
       for (const OpId consumer : graph.consumers(tensor)) add(consumer);
     }
   }
@@ -122,7 +127,10 @@ std::string Deployment::save(std::uint64_t log_bytes) const {
 std::uint64_t Deployment::restore(const std::string& where, std::string_view text) {
   DOPPLER_CHECK(runs_ == 0 && !asked_, "a state for a deployment that has begun");
   Json file = Json::parse(text, nullptr, false);
-  if (file.is_discarded() || !file.is_object() || file.value("format", "") != kFormat)
+  const auto is = [&](const char* key, Json::value_t type) { return file.contains(key) && file[key].type() == type; };
+  if (file.is_discarded() || !file.is_object() || !file.contains("format") || file["format"] != kFormat ||
+      !is("version", Json::value_t::number_unsigned) || !is("checksum", Json::value_t::string) ||
+      !is("state", Json::value_t::object))
     throw InputError(
         fmt::format("{}: found no whole state of a service; required what 'run --learn --state' wrote, or "
                     "no file, to begin anew",

@@ -135,15 +135,16 @@ void MeasuredObjective::add(const Placement& placement, Seconds time) {
 
 Seconds MeasuredObjective::run(const Placement& placement) {
   const std::lock_guard lock(shared_->mutex);
-  const std::uint64_t name = key(placement);
   auto& recalled = shared_->recalled;
-  const auto same = [&](const std::pair<Placement, Seconds>& run) { return key(run.first) == name; };
-  if (const auto known = std::find_if(recalled.begin(), recalled.end(), same); known != recalled.end()) {
-    const Seconds time = known->second;
-    recalled.erase(known);
+  if (!recalled.empty() && key(recalled.front().first) == key(placement)) {
+    const Seconds time = recalled.front().second;
+    recalled.erase(recalled.begin());
     add(placement, time);
     return time;
   }
+  // Whoever asks for something else than before goes another way, and knows all that was run: so that what is known is
+  // always the first runs of all, in their order.
+  settle(shared_->runs);
   const Timeline timeline = shared_->executor->run(placement);
   const Seconds time = timeline.makespan;
   if (!timeline.executions.empty()) {  // Some systems say only how long a run took.
@@ -210,7 +211,7 @@ Seconds MeasuredObjective::value(std::span<const DeviceId> device_of_op, std::sp
     // The system disagrees with the simulator about memory.
   }
   ++shared_->refused;
-  return predicted(placement);
+  return std::max(predicted(placement), best_time());  // What was not run is not the best.
 }
 
 }  // namespace doppler

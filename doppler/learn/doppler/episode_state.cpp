@@ -146,7 +146,8 @@ void EpisodeState::time_channels(OpId op) {
       if (here == Costs::kNever) {
         const Seconds transfer = costs.transfer_time(edge.tensor, from, device);
         moved_[device] += transfer;
-        here = queue[device] = std::max(end, queue[device]) + transfer;
+        here = std::max(end, queue[device]) + transfer;
+        queue[device] = here - transfer + transfer / input_->problem().machine().link(from, device).channels;
       }
       arrival_[device] = std::max(arrival_[device], here);
     }

@@ -62,7 +62,7 @@ std::uint64_t SystemStage::final_rounds() const {
 
 double SystemStage::done() const {
   if (finished()) return 1;
-  return std::min(1.0, std::max(static_cast<double>(objective_.runs()) / static_cast<double>(options_.runs),
+  return std::min(1.0, std::max(static_cast<double>(objective_.used()) / static_cast<double>(options_.runs),
                                 static_cast<double>(steps_ * kRunsPerStep) / static_cast<double>(options_.runs)));
 }
 
@@ -80,7 +80,7 @@ UpdateReport SystemStage::step(Rng rng) {
     objective_.set_incumbent(simulated_.best());  // A process that has just resumed does not know it yet.
     const std::uint64_t kept = final_rounds() * (kFinalists + 1);
     const std::uint64_t needed = (options_.batch + 1) * options_.measuring.repeats;  // Should nothing be predicted.
-    if (objective_.runs() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
+    if (objective_.used() + needed + kept <= options_.runs && steps_ * kRunsPerStep < options_.runs) {
       ask_corrected_simulator(rng.bits());
       report = learner_.reinforce(task_, options_.rate, options_.entropy, rng);
     } else {

@@ -192,6 +192,16 @@ Contraction merge(const Contraction& graph, const std::vector<idx_t>& coarse, id
   return result;
 }
 
+// METIS cannot be interrupted, so it is given no more than it does in a moment.
+void coarsen(Contraction& graph, Watch& watch) {
+  while (graph.vertices > kMostVertices) {
+    watch.step(static_cast<std::uint64_t>(graph.vertices));
+    idx_t coarse_vertices = 0;
+    const std::vector<idx_t> coarse = match_by_heavy_edges(graph, coarse_vertices);
+    graph = merge(graph, coarse, coarse_vertices);
+  }
+}
+
 Contraction contract(const Problem& problem, Watch& watch) {
   Contraction result;
   watch.step(problem.op_count());
@@ -199,12 +209,7 @@ Contraction contract(const Problem& problem, Watch& watch) {
   weigh_vertices(problem, result);
   watch.step(problem.op_count());
   connect_vertices(problem, result);
-  while (result.vertices > kMostVertices) {
-    watch.step(static_cast<std::uint64_t>(result.vertices));
-    idx_t coarse_vertices = 0;
-    const std::vector<idx_t> coarse = match_by_heavy_edges(result, coarse_vertices);
-    result = merge(result, coarse, coarse_vertices);
-  }
+  coarsen(result, watch);
   return result;
 }
 
@@ -399,11 +404,16 @@ std::vector<std::uint32_t> metis_clusters(const Problem& problem, std::span<cons
   graph.vertex_of_op.assign(group_of_op.begin(), group_of_op.end());
   weigh_vertices(problem, graph);
   connect_vertices(problem, graph);
+  coarsen(graph, watch);
   const Targets equal{.share = std::vector<real_t>(static_cast<std::size_t>(graph.constraints) * clusters,
                                                    1.0F / static_cast<real_t>(clusters)),
                       .memory_slack = kLooseMemory};
   const std::vector<idx_t> part = partition(graph, equal, clusters, kImbalances.back(), seed, watch);
-  return {part.begin(), part.end()};
+  std::vector<std::uint32_t> cluster_of_group(groups, 0);
+  for (OpId op = 0; op < problem.op_count(); ++op)
+    cluster_of_group[group_of_op[op]] =
+        static_cast<std::uint32_t>(part[static_cast<std::size_t>(graph.vertex_of_op[op])]);
+  return cluster_of_group;
 }
 
 Proposal metis(const Problem& problem, Objective& objective, const MethodOptions& options) {

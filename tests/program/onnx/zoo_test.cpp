@@ -105,6 +105,8 @@ TEST(AZooModelWithWeights, IsRefusedWhereItsFileWouldBeTooLarge) {
   const ZooSizes large{
       .sequence = 8, .layers = 1, .width = 1 << 15, .heads = 64, .hidden = 64, .vocabulary = 10, .weights = 0};
   EXPECT_THROW(make("llama-decoder", large), InputError);
+  // The mask has 24000² · 4 bytes, which are 2.3 GB, whatever becomes of the weights.
+  EXPECT_THROW(make("llama-decoder", {.sequence = 24'000, .width = 64, .heads = 2}), InputError);
 }
 
 TEST(AZooModel, NamesNodesAndParametersAsPyTorchDoes) {

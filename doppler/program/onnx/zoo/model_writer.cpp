@@ -91,6 +91,7 @@ void ModelWriter::output(const std::string& name, const Value& value) {
 
 onnx::TensorProto& ModelWriter::initializer(const std::string& name, onnx::TensorProto::DataType type,
                                             const Shape& shape) {
+  check_room(name, shape);
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(type);
@@ -102,9 +103,7 @@ ModelWriter::Value ModelWriter::weight(const std::string& name, const Shape& sha
   const std::string full = path_.empty() ? name : module_name() + "." + name;
   if (!weights_) return input(full, shape);
   const auto count = static_cast<std::size_t>(product(shape));
-  if (model_.ByteSizeLong() + count * sizeof(float) > kLargestFile)
-    throw InputError(fmt::format("weights: found more than {} bytes with '{}'; required a smaller model, or no weights",
-                                 kLargestFile, full));
+  check_room(full, shape);
   std::vector<float> values(count, draw == Draw::ones ? 1.0F : 0.0F);
   Rng rng(mix(*weights_, drawn_++));
   if (draw == Draw::normal)
@@ -184,6 +183,13 @@ ModelWriter::Value ModelWriter::matmul(const Value& a, const Value& b) {
 
 ModelWriter::Value ModelWriter::softmax(const Value& x) {
   return node("Softmax", {x}, x.shape, {attribute("axis", Index{-1})});
+}
+
+void ModelWriter::check_room(const std::string& name, const Shape& shape) const {
+  const auto bytes = static_cast<std::size_t>(product(shape)) * sizeof(float);
+  if (model_.ByteSizeLong() + bytes > kLargestFile)
+    throw InputError(fmt::format("model: found more than {} bytes with '{}'; required a smaller model, or no weights",
+                                 kLargestFile, name));
 }
 
 std::string ModelWriter::bytes() const { return model_.SerializeAsString(); }

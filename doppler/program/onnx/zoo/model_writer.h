@@ -69,7 +69,10 @@ class ModelWriter {
   Value multiply(const Value& a, const Value& b) { return node("Mul", {a, b}, a.shape); }
   Value softmax(const Value& x);
 
-  // The file. Throws InputError if weights make it larger than a file of this format may be.
+  // Throws InputError if a tensor of this shape would make the file larger than its format allows. To be asked before
+  // a large constant is made; weight() and constant() ask too.
+  void check_room(const std::string& name, const Shape& shape) const;
+  // The file.
   std::string bytes() const;
 
  private:

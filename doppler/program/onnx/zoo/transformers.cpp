@@ -156,6 +156,7 @@ Value rotate(ModelWriter& net, const Value& x, const Rotation& by) {
 }
 
 Value causal_mask(ModelWriter& net, Index positions) {
+  net.check_room("mask", {positions, positions});
   std::vector<float> mask;
   for (Index row = 0; row < positions; ++row)
     for (Index column = 0; column < positions; ++column)
