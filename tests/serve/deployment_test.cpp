@@ -238,6 +238,10 @@ TEST(ADeployment, SaysSoIfNothingCanRunWithoutTheDeviceThatIsGone) {
     EXPECT_NE(std::string(error.what()).find("no device that is left can run op"), std::string::npos) << error.what();
   }
   EXPECT_EQ(deployment.incumbent(), start);
+  // What it knows is of use when it begins again and all devices are there.
+  Deployment again(model, start, quick(0));
+  again.restore("state", deployment.save());
+  EXPECT_EQ(again.next(), start);
 }
 
 TEST(ADeployment, DecidesAsIfNothingHadHappenedWhenItTakesUpAState) {
