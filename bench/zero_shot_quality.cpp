@@ -7,9 +7,9 @@
 // of 16 draws where times vary; what they chose is then judged by 64 other draws. Each set ends with the geometric mean
 // of the ratios and with the worst. A plain table, because the times are those of single calls; they are of the CPU.
 //
-// With --search: on every problem (or every n-th, --every) above 300 ops, 1 s of annealing from the answer of method `doppler` (the
-// best of the policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A second is as many evaluations
-// as annealing makes in a second of the CPU, so that other work on the machine does not count.
+// With --search: on every problem (or every n-th, --every) above 300 ops, 1 s of annealing from the answer of method
+// `doppler` (the best of the policy, HEFT, ETF and one device) against 1 and 10 s of annealing alone. A second is as
+// many evaluations as annealing makes in a second of the CPU, so that other work on the machine does not count.
 #include <algorithm>
 #include <cmath>
 #include <ctime>

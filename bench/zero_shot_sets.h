@@ -30,8 +30,8 @@ struct ZeroShotSet {
 //   sizes      layered, random, series-parallel graphs and chains of blocks, as trainings have them, by other seeds and
 //              up to 5000 ops
 //   held-out   generated as in trainings, the graphs of `train --held-out-generated 40`: to choose by, not to report
-// `families` and `sizes` have 200 to 5000 ops, equal and unequal devices, jitter 0, 0.1 and 0.2, links free and channels, fifo
-// and priority. Their seeds are fixed.
+// `families` and `sizes` have 200 to 5000 ops, equal and unequal devices, jitter 0, 0.1 and 0.2, links free and
+// channels, fifo and priority. Their seeds are fixed.
 std::vector<std::string_view> zero_shot_sets();
 // Throws InputError if there is no set of that name. A set whose data are not there is empty.
 ZeroShotSet make_zero_shot_set(std::string_view name);

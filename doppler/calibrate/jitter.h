@@ -25,8 +25,8 @@ class JitterEstimate {
 
   // Returns what describes the runs best; none if there were no runs. Sigmas compare quantiles, which interruptions do
   // not change. A kind has its own if it differs by far, and the tail is what lies far beyond the sigmas: it keeps the
-  // time that is lost there. Transfers have the sigma of ops: what they take differs more, but by what is in the caches,
-  // and predictions that drew it were worse (docs/engine.md).
+  // time that is lost there. Transfers have the sigma of ops: what they take differs more, but by what is in the
+  // caches, and predictions that drew it were worse (docs/engine.md).
   Jitter fitted() const;
   // Says how well `jitter` describes the runs.
   CalibrationResult::Fit fit(const Jitter& jitter) const;

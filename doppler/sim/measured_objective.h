@@ -66,8 +66,8 @@ class MeasuredObjective final : public Objective {
   // What two placements have in common exactly if they run alike: devices, and priorities where the rules read them.
   std::uint64_t key(const Placement& placement) const;
   // `keep` is called after every run of the system, so that it can be kept; recall() takes it back in a later process,
-  // in the same order. The first `settled` of them are known from the beginning, before or after they are recalled; each
-  // of the others takes the place of a run when its placement is to be run again.
+  // in the same order. The first `settled` of them are known from the beginning, before or after they are recalled;
+  // each of the others takes the place of a run when its placement is to be run again.
   void on_run(std::function<void(const Placement& placement, Seconds time)> keep);
   void recall(const Placement& placement, Seconds time);
   void settle(std::uint64_t settled);

@@ -46,8 +46,9 @@ struct MeasureOptions {
   std::function<void(unsigned run, Seconds time)> on_run = {};  // called after each, from 0 on
 };
 
-// Runs the placement again and again and, unless told otherwise, everything on one device for comparison. What was interrupted counts as far
-// as it went; RunCancelled if no run had ended. `last` receives the timeline of the last run, if given.
+// Runs the placement again and again and, unless told otherwise, everything on one device for comparison. What was
+// interrupted counts as far as it went; RunCancelled if no run had ended. `last` receives the timeline of the last run,
+// if given.
 RunResult run(Executor& executor, const Placement& placement, const MeasureOptions& options = {},
               Timeline* last = nullptr);
 

@@ -58,8 +58,8 @@ std::size_t feature_count(DeviceFeatureSet set);
 // The state of an episode: ops placed so far, with the times that list scheduling gives them (appended). Where links
 // have channels, a transfer waits for those booked before it, and where the receiver copies, its copies keep it from
 // computing: booked when the consumer is placed, each tensor once per destination. Everything is kept up to date as ops
-// are placed, so that observing costs O(edges of the op × devices). Nothing is allocated except by bind(), and there only if the problem is larger than any
-// before.
+// are placed, so that observing costs O(edges of the op × devices). Nothing is allocated except by bind(), and there
+// only if the problem is larger than any before.
 class EpisodeState {
  public:
   explicit EpisodeState(DeviceFeatureSet set) : set_(set), feature_count_(feature_count(set)) {}

@@ -65,11 +65,11 @@ TEST_P(AZooModel, HasNormalisationsInItsConvolutionsUnlessAskedNotTo) {
   EXPECT_EQ(weights_of(parsed(make(known.name))), known.parameters - known.normalised);
 }
 
-// Parameters and MACs of the first four are those of torchvision 0.14, of Inception-V3 without its auxiliary classifier;
-// BERT's are those of bert-base-uncased with its pooler, LLaMA's those of the 7B model. The arithmetic of the last two
-// follows from their sizes. BERT has 12 layers on 128 tokens: products of 128 · (4 · 768² + 2 · 768 · 3072) and
-// attention of 2 · 128² · 768 each: 11.17 G. LLaMA has 32 layers on 512 tokens: 512 · (4 · 4096² + 3 · 4096 · 11008) and
-// 2 · 512² · 4096 each, and 512 · 4096 · 32000 at the end: 3451.5 G.
+// Parameters and MACs of the first four are those of torchvision 0.14, of Inception-V3 without its auxiliary
+// classifier; BERT's are those of bert-base-uncased with its pooler, LLaMA's those of the 7B model. The arithmetic of
+// the last two follows from their sizes. BERT has 12 layers on 128 tokens: products of 128 · (4 · 768² + 2 · 768 ·
+// 3072) and attention of 2 · 128² · 768 each: 11.17 G. LLaMA has 32 layers on 512 tokens: 512 · (4 · 4096² + 3 · 4096 ·
+// 11008) and 2 · 512² · 4096 each, and 512 · 4096 · 32000 at the end: 3451.5 G.
 INSTANTIATE_TEST_SUITE_P(Models, AZooModel,
                          testing::Values(Known{"resnet50", 25'557'032, 26'560, 4.09, 0.005},
                                          Known{"inception-v3", 23'834'568, 17'216, 5.71, 0.005},
