@@ -43,6 +43,16 @@ double trust(const RatioTrack& track, double doubt) {
   return static_cast<double>(track.seen) / (static_cast<double>(track.seen) + doubt);
 }
 
+// Returns the median of sorted numbers, with one of them left out if it is named.
+double median_without(const std::vector<double>& sorted, std::optional<double> left_out) {
+  const auto gap =
+      left_out ? static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), *left_out) - sorted.begin())
+               : sorted.size();
+  const std::size_t count = sorted.size() - (left_out ? 1 : 0);
+  const auto at = [&](std::size_t i) { return sorted[i < gap ? i : i + 1]; };
+  return count % 2 == 1 ? at(count / 2) : (at(count / 2 - 1) + at(count / 2)) / 2;
+}
+
 }  // namespace
 
 void RatioTrack::observe(double value) {
@@ -122,13 +132,14 @@ void TimeRatios::observe_links(const Timeline& timeline) {
     if (modelled > 0 && measured > 0)
       samples[move.src * devices_ + move.dst].push_back({(measured + negligible) / (modelled + negligible), modelled});
   }
+  const SeenLinks before = seen_links();
   for (DeviceId src = 0; src < devices_; ++src)
     for (DeviceId dst = 0; dst < devices_; ++dst) {
       RatioTrack& track = link(src, dst);
       if (std::vector<RatioSample>& some = samples[src * devices_ + dst]; !some.empty())
         track.observe(weighted_median(some));
       else if (track.seen > 0)
-        track.guess += kOptimism * (guess_of_class(src, dst) - track.guess);
+        track.guess += kOptimism * (guess_of_class(src, dst, before) - track.guess);
     }
 }
 
@@ -144,28 +155,39 @@ double TimeRatios::guess_of_others(DeviceId device) const {
   return others.empty() ? tracks_[device].guess : median(others);
 }
 
-// The median of the links that the machine says are equal to it, or of all if none of those was seen.
-double TimeRatios::guess_of_class(DeviceId src, DeviceId dst) const {
-  std::vector<double> same, all;
-  const Costs& costs = problem_.costs();
+TimeRatios::SeenLinks TimeRatios::seen_links() const {
+  SeenLinks seen;
+  seen.of_class.resize(problem_.costs().link_classes());
   for (DeviceId a = 0; a < devices_; ++a)
     for (DeviceId b = 0; b < devices_; ++b) {
-      if (a == b || (a == src && b == dst) || link(a, b).seen == 0) continue;
-      all.push_back(link(a, b).guess);
-      if (costs.link_class(a, b) == costs.link_class(src, dst)) same.push_back(link(a, b).guess);
+      if (a == b || link(a, b).seen == 0) continue;
+      seen.all.push_back(link(a, b).guess);
+      seen.of_class[problem_.costs().link_class(a, b)].push_back(link(a, b).guess);
     }
-  if (same.empty() && all.empty()) return link(src, dst).guess;
-  return median(same.empty() ? all : same);
+  std::sort(seen.all.begin(), seen.all.end());
+  for (std::vector<double>& guesses : seen.of_class) std::sort(guesses.begin(), guesses.end());
+  return seen;
+}
+
+// Returns the median of the other links that the machine says are equal to it, or of all if none of those was seen.
+double TimeRatios::guess_of_class(DeviceId src, DeviceId dst, const SeenLinks& seen) const {
+  const std::optional<double> own =
+      link(src, dst).seen > 0 ? std::optional(link(src, dst).guess) : std::optional<double>();
+  for (const std::vector<double>* guesses : {&seen.of_class[problem_.costs().link_class(src, dst)], &seen.all})
+    if (guesses->size() > (own ? 1U : 0U)) return median_without(*guesses, own);
+  return link(src, dst).guess;
 }
 
 double TimeRatios::ratio(DeviceId device) const {
   return std::exp(tracks_[device].seen > 0 ? tracks_[device].guess : guess_of_others(device));
 }
 
-double TimeRatios::ratio(DeviceId src, DeviceId dst) const {
+double TimeRatios::ratio(DeviceId src, DeviceId dst) const { return ratio(src, dst, seen_links()); }
+
+double TimeRatios::ratio(DeviceId src, DeviceId dst, const SeenLinks& seen) const {
   if (src == dst) return 1;
   const RatioTrack& track = link(src, dst);
-  const double others = guess_of_class(src, dst);
+  const double others = guess_of_class(src, dst, seen);
   return std::exp(others + trust(track, kDoubtOfLinks) * (track.guess - others));
 }
 
@@ -219,6 +241,7 @@ std::vector<Measured> TimeRatios::measured(DeviceId device) const {
 
 Machine TimeRatios::corrected() const {
   const Machine& machine = problem_.machine();
+  const SeenLinks seen = seen_links();
   std::vector<Device> devices;
   std::vector<Link> links;
   for (DeviceId src = 0; src < devices_; ++src) {
@@ -227,7 +250,7 @@ Machine TimeRatios::corrected() const {
     devices.back().slowdown *= ratio(src);
     for (DeviceId dst = 0; dst < devices_; ++dst) {
       Link link = machine.link(src, dst);
-      const double factor = ratio(src, dst);
+      const double factor = ratio(src, dst, seen);
       link.latency *= factor;
       link.bytes_per_second /= factor;
       link.cost_factor *= factor;

@@ -90,7 +90,14 @@ class TimeRatios {
   void observe_ops(const Timeline& timeline);
   void observe_links(const Timeline& timeline);
   double guess_of_others(DeviceId device) const;
-  double guess_of_class(DeviceId src, DeviceId dst) const;
+  // The guesses of the links that were seen, in ascending order: those of each class, and of all.
+  struct SeenLinks {
+    std::vector<std::vector<double>> of_class;
+    std::vector<double> all;
+  };
+  SeenLinks seen_links() const;
+  double guess_of_class(DeviceId src, DeviceId dst, const SeenLinks& seen) const;
+  double ratio(DeviceId src, DeviceId dst, const SeenLinks& seen) const;
   double kind_factor(std::size_t kind, DeviceId device) const;
   std::vector<Measured> measured(DeviceId device) const;
 
