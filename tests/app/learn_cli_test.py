@@ -156,6 +156,12 @@ class LearnTest(CommandCase):
         return ("train", self.graph, "--machine", "p100x4", "--episodes", 320, "--seed", 3, "--stages", stages,
                 "--devices", "emulated", "--time-scale", SCALE, "--runs", runs, "--out", out, *flags)
 
+    def test_trains_on_the_system_when_the_time_of_the_simulator_is_up(self):
+        text = self.ok("train", self.graph, "--machine", "p100x4", "--stages", "simulation,system", "--time", "0.5s", "--devices",
+                       "emulated", "--runs", 60, "--out", self.directory / "run").stdout
+        self.assertIn("after stage II", text)
+        self.assertTrue(self.lines(self.directory / "run" / "measurements.jsonl"))
+
     def test_trains_on_the_system_after_the_simulator(self):
         out = self.directory / "run"
         text = self.ok(*self.train(out)).stdout

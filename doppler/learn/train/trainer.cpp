@@ -129,11 +129,15 @@ Trainer::Slot& Trainer::next_slot() {
 }
 
 std::optional<TrainingReport> Trainer::advance() {
-  if (finished() || budget(false).interrupted()) return std::nullopt;
-  try {
-    return step();
-  } catch (const OutOfTime&) {
-  } catch (const RunCancelled&) {  // The runs that ended are kept.
+  while (!finished() && !budget(false).interrupted()) {
+    try {
+      return step();
+    } catch (const OutOfTime&) {
+      // The time is that of the stages before the system stage, which ends by its runs.
+      if (!has(Stage::system) || on_system()) break;
+    } catch (const RunCancelled&) {  // The runs that ended are kept.
+      break;
+    }
   }
   return std::nullopt;
 }
