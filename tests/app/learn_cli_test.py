@@ -157,8 +157,8 @@ class LearnTest(CommandCase):
                 "--devices", "emulated", "--time-scale", SCALE, "--runs", runs, "--out", out, *flags)
 
     def test_trains_on_the_system_when_the_time_of_the_simulator_is_up(self):
-        text = self.ok("train", self.graph, "--machine", "p100x4", "--stages", "simulation,system", "--time", "0.5s", "--devices",
-                       "emulated", "--runs", 60, "--out", self.directory / "run").stdout
+        text = self.ok("train", self.graph, "--machine", "p100x4", "--stages", "simulation,system", "--time", "0.5s",
+                       "--devices", "emulated", "--runs", 60, "--out", self.directory / "run").stdout
         self.assertIn("after stage II", text)
         self.assertTrue(self.lines(self.directory / "run" / "measurements.jsonl"))
 
