@@ -218,7 +218,7 @@ void TimeRatios::settle() {
   for (std::size_t i = 0; i < devices_ * (1 + devices_); ++i) tracks_[i].settle();
 }
 
-// Of every op of the graph; none where kinds do not differ.
+// Returns the corrected time of every op of the graph, or what the machine has where kinds do not differ.
 std::vector<Measured> TimeRatios::measured(DeviceId device) const {
   const Graph& graph = problem_.graph();
   std::map<OpSignature, Seconds> times;
