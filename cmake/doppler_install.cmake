@@ -30,3 +30,19 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dopplerConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/dopplerConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dopplerConfig.cmake ${PROJECT_BINARY_DIR}/dopplerConfigVersion.cmake
   DESTINATION ${package_directory})
+
+# What the command says of itself: completions of shells, the man page, and the documents that --help cites.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+foreach(page
+    "bash|share/bash-completion/completions/doppler" "zsh|share/zsh/site-functions/_doppler"
+    "fish|share/fish/vendor_completions.d/doppler.fish" "man|share/man/man1/doppler.1")
+  string(REPLACE "|" ";" page ${page})
+  list(GET page 0 shell)
+  list(GET page 1 file)
+  install(CODE "
+    set(file \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\")
+    get_filename_component(directory \"\${file}\" DIRECTORY)
+    file(MAKE_DIRECTORY \"\${directory}\")
+    message(STATUS \"Installing: \${file}\")
+    execute_process(COMMAND $<TARGET_FILE:doppler> completion ${shell} OUTPUT_FILE \"\${file}\" COMMAND_ERROR_IS_FATAL ANY)")
+endforeach()

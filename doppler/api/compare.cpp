@@ -61,7 +61,7 @@ class ComparedMethods {
   ComparedMethods(const Problem& problem, const PlaceOptions& options)
       : problem_(problem),
         options_(options),
-        objective_(options.objective ? options.objective : usual_objective(problem)),
+        objective_(objective_of(problem, options)),
         bound_(lower_bound(problem, budget_of(options))),
         expected_bound_(bound_on_expectation(problem, budget_of(options))) {}
 

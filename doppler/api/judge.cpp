@@ -1,6 +1,9 @@
 #include "doppler/api/judge.h"
 
+#include <numeric>
+
 #include "doppler/base/error.h"
+#include "doppler/graph/levels.h"
 #include "doppler/objective.h"
 
 namespace doppler {
@@ -59,6 +62,33 @@ std::string describe(const std::string& graph, const Problem& problem, const Tim
   return fmt::format("{}: op '{}' needs {} on device '{}'; required at most {}", graph,
                      problem.graph().name(overflow.op), format_bytes(overflow.needed),
                      problem.machine().device(overflow.device).name, format_bytes(overflow.capacity));
+}
+
+std::optional<Seconds> best_single_device(ExactObjective& objective, const Budget& budget) try {
+  const Problem& problem = objective.problem();
+  std::optional<Seconds> best;
+  Watch watch(budget);
+  std::vector<bool> class_done(problem.costs().device_classes(), false);
+  for (DeviceId device = 0; device < problem.device_count(); ++device) {
+    if (class_done[problem.costs().device_class(device)]) continue;
+    if (!may_run_all(problem, device)) continue;
+    class_done[problem.costs().device_class(device)] = true;
+    Placement placement;
+    placement.device_of_op.assign(problem.op_count(), device);
+    watch.step(problem.op_count());
+    if (!objective.fits_in_memory(placement, budget)) continue;
+    const Seconds makespan = objective.value(placement);
+    if (!best || makespan < *best) best = makespan;
+  }
+  return best;
+} catch (const OutOfTime&) {
+  return std::nullopt;
+}
+
+double parallelism(const Problem& problem) {
+  const std::vector<Seconds>& times = problem.costs().fastest_times();
+  const Seconds longest = levels(problem.graph(), times, {}).longest;
+  return longest > 0 ? std::accumulate(times.begin(), times.end(), 0.0) / longest : 1;
 }
 
 bool may_run_all(const Problem& problem, DeviceId device) {

@@ -19,6 +19,12 @@ std::optional<Seconds> bound_on_expectation(const Problem& problem, const Budget
 // One line that says why a run does not fit: op, device, bytes.
 std::string describe(const std::string& graph, const Problem& problem, const Timeline::Overflow& overflow);
 
+// The makespan of everything on the best device that can run and hold it all; none may, or there may be no time to ask
+// all of them.
+std::optional<Seconds> best_single_device(ExactObjective& objective, const Budget& budget);
+// Work over the longest chain, by the fastest time of each op: as many devices could be busy on average.
+double parallelism(const Problem& problem);
+
 // Whether everything may go to one device.
 bool may_run_all(const Problem& problem, DeviceId device);
 

@@ -4,6 +4,7 @@
 #include "doppler/api/method_options.h"
 #include "doppler/api/policies.h"
 #include "doppler/base/error.h"
+#include "doppler/place/simplify.h"
 #include "doppler/report/export.h"
 
 namespace doppler {
@@ -25,29 +26,6 @@ std::string describe_budget(const PlaceOptions& options) {
   if (options.train > 0) return fmt::format("{}s of training", options.train);
   if (options.evaluations) return fmt::format("{} evaluations", *options.evaluations);
   return fmt::format("{}s{}", options.time, options.cpu_time ? " of the processor" : "");
-}
-
-// The makespan of everything on the best device that can run and hold it all; none may, or there may be no time to ask
-// all of them.
-std::optional<Seconds> best_single_device(ExactObjective& objective, const Budget& budget) try {
-  const Problem& problem = objective.problem();
-  std::optional<Seconds> best;
-  Watch watch(budget);
-  std::vector<bool> class_done(problem.costs().device_classes(), false);
-  for (DeviceId device = 0; device < problem.device_count(); ++device) {
-    if (class_done[problem.costs().device_class(device)]) continue;
-    if (!may_run_all(problem, device)) continue;
-    class_done[problem.costs().device_class(device)] = true;
-    Placement placement;
-    placement.device_of_op.assign(problem.op_count(), device);
-    watch.step(problem.op_count());
-    if (!objective.fits_in_memory(placement, budget)) continue;
-    const Seconds makespan = objective.value(placement);
-    if (!best || makespan < *best) best = makespan;
-  }
-  return best;
-} catch (const OutOfTime&) {
-  return std::nullopt;
 }
 
 }  // namespace
@@ -75,7 +53,7 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   const std::optional<Seconds> single_device = best_single_device(exact, budget.share(kSingleDeviceShare));
 
   // Phase 2: the method looks for a placement that its objective likes, and it is simulated.
-  const std::shared_ptr<Objective> objective = options.objective ? options.objective : usual_objective(problem);
+  const std::shared_ptr<Objective> objective = objective_of(problem, options);
   const Result found = place(*objective, method, method_options(options, budget, std::move(policy)), bound);
   const std::string graph = options.graph.empty() ? problem.graph().title() : options.graph;
   if (found.timeline.overflow) throw InfeasibleError(describe(graph, problem, *found.timeline.overflow));
@@ -89,7 +67,10 @@ PlaceResult place(const Problem& problem, const Method& method, const PlaceOptio
   result.ops = problem.op_count();
   result.edges = problem.graph().edge_count();
   result.single_device = single_device;
+  result.devices_used = used_devices(problem, found.placement);
+  result.parallelism = parallelism(problem);
   result.placement = found.placement;
+  result.run.outcome.made.fingerprint = fmt::format("{:016x}", problem.graph().fingerprint());
   return result;
 }
 

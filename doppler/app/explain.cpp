@@ -6,6 +6,8 @@
 
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
+#include "doppler/base/error.h"
+#include "doppler/base/file.h"
 #include "doppler/program/relational/physical.h"
 #include "doppler/program/relational/relational_plan.h"
 #include "doppler/results.h"
@@ -53,7 +55,12 @@ std::vector<PlanResult::Rival> usual_plans(const program::Program& program,
 }
 
 PlanResult explain(const ExplainOptions& options) {
-  const program::EinProgram model = read_ein(options.path);
+  const std::string content = read_file(options.path);
+  if (program::looks_like_onnx(content))
+    throw InputError(fmt::format("{0}: found an ONNX model; required a program (.ein); 'doppler info {0} --shard 4' and "
+                                 "'doppler place {0} --shard auto' say what cutting a model does",
+                                 options.path));
+  const program::EinProgram model = program::parse_ein(options.path, content);
   train_if_asked(*model.program, model.loss, options);
   const program::Program& program = *model.program;
   const program::DecomposeOptions decomposing = decompose_options(options);

@@ -27,6 +27,17 @@ std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& t
   return dims;
 }
 
+std::uint32_t parse_shard(const std::string& text) {
+  constexpr std::uint32_t kMost = 1u << 20;
+  if (text.empty()) return 0;
+  if (text == "auto") return LoadOptions::kAutoShard;
+  std::uint32_t parts = 0;
+  const char* last = text.data() + text.size();
+  if (std::from_chars(text.data(), last, parts) != std::from_chars_result{last, {}} || parts > kMost)
+    throw InputError(fmt::format("--shard: found '{}'; required a whole number, not negative, or auto", text));
+  return parts;
+}
+
 }  // namespace
 
 LoadOptions load_options(const Options& options, Purpose purpose) {
@@ -39,20 +50,26 @@ LoadOptions load_options(const Options& options, Purpose purpose) {
   result.pins = options.pins;
   result.repair = options.repair;
   result.dims = parse_dims(options.dims);
-  result.shard = options.shard;
+  result.shard = parse_shard(options.shard);
+  if (!options.granularity.empty()) result.granularity = parse_granularity(options.granularity);
+  result.times = options.times;
   result.runnable = purpose == Purpose::execution;
   return result;
 }
 
 Machine machine_from(const Options& options) {
-  const Machine machine = load_machine(options.machine);
+  Machine machine = load_machine(options.machine);
+  if (!options.reserve.empty()) machine = machine.with_reserve(parse_share(options.reserve, "--reserve"));
   return options.jitter ? machine.with_jitter(*options.jitter) : machine;
+}
+
+void warn(const GraphFile& file) {
+  for (const std::string& warning : file.warnings) complain("warning: " + warning);
 }
 
 GraphFile load_graph(const std::string& path, const Machine* machine, const Options& options, Purpose purpose) {
   GraphFile file = read_graph_file(path, machine, load_options(options, purpose));
-  if (!options.quiet)
-    for (const std::string& warning : file.warnings) complain("warning: " + warning);
+  if (!options.quiet) warn(file);
   return file;
 }
 

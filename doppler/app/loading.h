@@ -21,6 +21,9 @@ LoadedProblem load(const std::string& path, const Options& options, Purpose purp
 LoadedProblem load(const std::string& path, const Machine& machine, const Options& options,
                    Purpose purpose = Purpose::simulation);
 
+// Says what the reader of the file warns of.
+void warn(const GraphFile& file);
+
 std::string show_time(const LoadedProblem& loaded, Seconds value);
 
 }  // namespace doppler

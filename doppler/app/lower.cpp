@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "doppler/app/console.h"
 #include "doppler/app/loading.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
@@ -17,6 +16,7 @@ namespace {
 struct LowerVerb : ProgramOptions {
   std::string path;
   std::vector<std::string> dims;
+  bool quiet = false;
 };
 
 void lower_program(const LowerVerb& options, const std::string& text) {
@@ -36,12 +36,12 @@ void lower_model(const LowerVerb& options, std::string content) {
   if (options.parts < 1) throw InputError("--parts: found 0; required at least 1");
   Options loading;
   loading.dims = options.dims;
-  loading.shard = whole ? 0 : options.parts;
+  loading.shard = whole ? "" : std::to_string(options.parts);
   std::optional<Machine> machine;
   if (!options.machine.empty()) machine = load_machine(options.machine);
   const GraphFile file =
       parse_graph_file(options.path, std::move(content), machine ? &*machine : nullptr, load_options(loading));
-  for (const std::string& warning : file.warnings) complain("warning: " + warning);
+  if (!options.quiet) warn(file);
   write_file_atomically(options.output, graph_to_json(*file.graph));
 }
 
@@ -56,6 +56,7 @@ void add_lower(CLI::App& command) {
   add_program_flags(*verb, *options);
   add_lowering_flags(*verb, *options);
   add_dim_flag(*verb, options->dims);
+  verb->add_flag("-q,--quiet", options->quiet, "No warnings on standard error");
   verb->footer("Example:\n  doppler lower examples/attention.ein --parts 4 -o graph.json");
   verb->callback([options] {
     check_outputs({options->path, options->machine}, {{"-o", options->output}});

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "doppler/app/console.h"
 #include "doppler/app/flags/options.h"
@@ -12,25 +13,60 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/memory.h"
+#include "doppler/base/similar.h"
 #include "doppler/base/version.h"
 
 namespace doppler {
 namespace {
 
-std::string verb_names(const CLI::App& command) {
-  std::string names;
-  for (const CLI::App* verb : command.get_subcommands({}))
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", verb->get_name());
+std::vector<std::string> verb_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : command.get_subcommands({})) names.push_back(verb->get_name());
   return names;
 }
 
-void check_verb(const CLI::App& command, const std::vector<std::string>& arguments) {
-  if (arguments.empty())
-    throw InputError(fmt::format("no verb; required one of {}; try 'doppler --help'", verb_names(command)));
-  const std::string& word = arguments.front();
-  const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == word; };
-  if (!word.starts_with('-') && command.get_subcommands(is_it).empty())
-    throw InputError(fmt::format("found '{}'; required one of {}; try 'doppler --help'", word, verb_names(command)));
+// Throws InputError unless a word names one of the verbs of a command, or is a flag.
+void check_verb(const CLI::App& command, const std::vector<std::string>& arguments, std::size_t at) {
+  const std::vector<std::string> names = verb_names(command);
+  if (names.empty()) return;
+  const std::string path = at == 0 ? "doppler" : "doppler " + command.get_name();
+  const std::string where = at == 0 ? "" : command.get_name() + ": ";
+  if (arguments.size() <= at)
+    throw InputError(fmt::format("{}no {}; required one of {}; try '{} --help'", where, at == 0 ? "verb" : "subcommand",
+                                 fmt::join(names, ", "), path));
+  const std::string& word = arguments[at];
+  if (word.starts_with('-')) return;
+  if (std::find(names.begin(), names.end(), word) == names.end())
+    throw InputError(fmt::format("{}found '{}'; required one of {}{}; try '{} --help'", where, word,
+                                 fmt::join(names, ", "), did_you_mean(word, names), path));
+  check_verb(*command.get_subcommand(word), arguments, at + 1);
+}
+
+// The verb that was parsed, with its subcommand if it has one.
+const CLI::App* parsed_verb(const CLI::App& command) {
+  const CLI::App* verb = &command;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return verb;
+}
+
+// A word that nobody expected is more often the cause of an error than its consequence.
+[[noreturn]] void refuse_words(const CLI::App& command, const CLI::ParseError& error) {
+  const CLI::App* verb = parsed_verb(command);
+  const std::vector<std::string> left = command.remaining(true);
+  const auto is_flag = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
+  const auto flag = std::find_if(left.begin(), left.end(), is_flag);
+  if (flag != left.end()) {
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    const std::string word = flag->substr(0, flag->find('='));
+    throw InputError(fmt::format("{}: found '{}', which is no flag of it; required one of 'doppler help {}'{}",
+                                 verb->get_name(), word, verb->get_name(), did_you_mean(word, flags)));
+  }
+  if (!left.empty())
+    throw InputError(fmt::format("{}: found '{}' after all that it takes; try 'doppler help {}'", verb->get_name(),
+                                 left.front(), verb->get_name()));
+  throw InputError(fmt::format("{}; try --help", error.what()));
 }
 
 void add_verbs(CLI::App& command) {
@@ -38,13 +74,18 @@ void add_verbs(CLI::App& command) {
   add_place(command);
   add_compare(command);
   add_simulate(command);
+  add_why(command);
+  add_diff(command);
   add_run(command);
   add_calibrate(command);
   add_validate(command);
   add_train(command);
+  add_machines(command);
   add_generate(command);
   add_lower(command);
   add_explain(command);
+  add_help(command);
+  add_completion(command);
 }
 
 void run(std::vector<std::string> arguments) {
@@ -56,7 +97,7 @@ void run(std::vector<std::string> arguments) {
   command.footer("Example:\n  doppler compare examples/blocks.json --machine p100x4 --time 2s");
   add_verbs(command);
   refuse_flags_as_values(command);
-  check_verb(command, arguments);
+  check_verb(command, arguments, 0);
   arguments = settle_json_flag(command, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
@@ -65,6 +106,8 @@ void run(std::vector<std::string> arguments) {
     std::ostringstream text;
     command.exit(help, text, text);
     write_file_atomically("-", text.str());
+  } catch (const CLI::ParseError& error) {
+    refuse_words(command, error);
   }
 }
 
@@ -84,8 +127,6 @@ int main_with_errors_as_codes(int argc, char** argv) {
     watch_for_interrupt();
     run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     return interrupted() ? fail(kInterrupted, "interrupted; this is the best so far") : kOk;
-  } catch (const CLI::ParseError& error) {
-    return fail(kBadInput, fmt::format("{}; try --help", error.what()));
   } catch (const InputError& error) {
     return fail(kBadInput, error.what());
   } catch (const RunCancelled&) {

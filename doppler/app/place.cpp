@@ -6,6 +6,7 @@
 #include "doppler/app/console.h"
 #include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
+#include "doppler/app/placements.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -15,43 +16,72 @@
 namespace doppler {
 namespace {
 
+// How much worse than the best a simpler placement may be, where nobody says.
+constexpr double kUsualTolerance = 0.005;
+
 struct PlaceFlags : Options {
   PolicyOptions policy;
   std::string graph;
   std::string method = "auto";
   std::string output;
   std::string export_format;  // empty: the placement file
+  std::string tolerance;      // empty: kUsualTolerance for auto, none for a method that was asked for
+  std::string start;          // a placement or a map to begin with; empty: none
 };
 
-void run_place(const PlaceFlags& options) {
-  if (options.output == "-" && options.json_to_stdout())
+PlaceOptions options_of(const PlaceFlags& flags) {
+  PlaceOptions options = place_options(flags, flags.policy);
+  options.method = flags.method;
+  options.objective_name = flags.objective;
+  if (!flags.tolerance.empty())
+    options.tolerance = parse_share(flags.tolerance, "--tolerance");
+  else if (flags.method == "auto")
+    options.tolerance = kUsualTolerance;
+  return options;
+}
+
+// What -o gets: the placement, or what --export makes of it.
+std::string written(const PlacedFile& placed, const std::optional<ExportFormat>& format) {
+  const PlaceResult& result = placed.result;
+  if (!format) return placement_to_json(result.placement, result.run.outcome.made);
+  return export_placement(*format, placed.loaded.file, result.placement, placed.loaded.problem.machine());
+}
+
+void run_place(PlaceFlags flags) {
+  if (flags.output == "-" && flags.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
-  check_outputs({options.graph, options.machine, options.policy.checkpoint},
-                {{"-o", options.output}, {"--json", options.json}});
-  PlaceOptions placing = place_options(options, options.policy);
-  placing.method = options.method;
-  check(placing);  // a bad flag is better found before a large graph is read
+  check_outputs({flags.graph, flags.machine, flags.policy.checkpoint, flags.start},
+                {{"-o", flags.output}, {"--json", flags.json}});
+  PlaceOptions options = options_of(flags);
+  check(options);  // a bad flag is better found before a large graph is read
   std::optional<ExportFormat> format;
-  if (!options.export_format.empty()) {
-    format = parse_export_format(options.export_format);
-    if (options.output.empty()) throw InputError("--export: found no -o; required the file to write");
+  if (!flags.export_format.empty()) {
+    format = parse_export_format(flags.export_format);
+    if (flags.output.empty()) throw InputError("--export: found no -o; required the file to write");
+    if (flags.granularity.empty()) flags.granularity = to_string(granularity_for(*format));
   }
-  const LoadedProblem loaded = load(options.graph, options);
-  if (format) check_export(*format, loaded.file);
+  std::optional<ProgressLine> progress;
+  options.graph = flags.graph;
+  options.on_progress = [&](const Progress& state) { progress->show(state); };
+  options.on_loaded = [&](const LoadedProblem& loaded) {
+    if (format) check_export(*format, loaded.file);
+    if (!progress && !flags.quiet) warn(loaded.file);
+    keep_when_interrupted();
+    progress.emplace(flags.quiet, loaded.file.path, loaded.problem.graph().unitless());
+  };
+  if (!flags.start.empty())
+    options.start = [&](const LoadedProblem& loaded) {
+      return read_placement_for(flags.start, loaded, flags.quiet, "starting from it with");
+    };
+  const PlacedFile placed = place_file(flags.graph, machine_from(flags), load_options(flags), options);
+  progress.reset();
 
-  keep_when_interrupted();
-  ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
-  placing.graph = loaded.file.path;
-  if (!options.objective.empty()) placing.objective = make_objective(options.objective, loaded.problem);
-  placing.on_progress = [&](const Progress& state) { progress.show(state); };
-  const PlaceResult result = place(loaded.problem, placing);
-
-  if (options.output == "-") write_json_if_asked(options, to_json(result));  // Files first: standard output may fail.
-  if (!options.output.empty())
-    write_file_atomically(options.output,
-                          format ? export_placement(*format, loaded.file, result.placement, loaded.problem.machine())
-                                 : placement_to_json(result.placement, result.run.outcome.made));
-  if (options.output != "-") present(options, result);
+  if (flags.output == "-") write_json_if_asked(flags, to_json(placed.result));  // Files first: standard output may fail.
+  if (!flags.output.empty()) write_file_atomically(flags.output, written(placed, format));
+  if (flags.output != "-") present(flags, placed.result);
+  if (format == ExportFormat::ort && !flags.quiet)
+    complain(fmt::format("note: {} wants session.layer_assignment_settings = \"{}\"", flags.output,
+                         layer_assignment_settings(placed.result.placement, placed.loaded.problem.machine())));
 }
 
 std::string method_help() {
@@ -71,8 +101,16 @@ void add_place(CLI::App& command) {
   verb->add_option("--method", options->method, method_help())->type_name("METHOD")->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")->type_name("FILE");
   verb->add_option("--export", options->export_format,
-                   "What -o gets instead: onnx (the model with a device per node), device-map (modules to devices)")
+                   "What -o gets instead: " + export_help())
       ->type_name("FORMAT");
+  verb->add_option("--tolerance", options->tolerance,
+                   "How much worse a simpler placement may be: fewer devices, then fewer bytes moved")
+      ->default_str("0.5% for auto, else none")
+      ->type_name("SHARE");
+  verb->add_option("--start", options->start,
+                   "A placement or a device map to begin with; the answer is never worse (docs/maps.md)")
+      ->type_name("FILE");
+  add_granularity_flag(*verb, *options);
   add_objective_flag(*verb, *options);
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);

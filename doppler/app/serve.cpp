@@ -190,7 +190,11 @@ void serve(const LoadedProblem& loaded, const ExecutorFlags& flags, const Placem
   Deployment deployment(loaded.problem, start, deploying);
   service.runs = serving.runs;
   service.stop = interruption();
-  for (const std::string& text : serving.drift) service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
+  for (const std::string& text : serving.drift) {
+    service.drifts.push_back(parse_drift(text, loaded.problem.machine()));
+    if (service.drifts.back().run >= serving.runs && !options.quiet)
+      complain(fmt::format("warning: --drift {} never happens: --runs is {}", text, serving.runs));
+  }
   keep_when_interrupted();
   const ServiceResult result = serve_logged(loaded, *executor, deployment, std::move(service), serving, options.quiet);
   if (!serving.placement.empty()) write_incumbent(loaded, deployment, serving, options, deploying.policy->name());

@@ -11,6 +11,9 @@ void add_info(CLI::App& command);
 void add_place(CLI::App& command);
 void add_compare(CLI::App& command);
 void add_simulate(CLI::App& command);
+void add_why(CLI::App& command);
+void add_diff(CLI::App& command);
+void add_machines(CLI::App& command);
 void add_run(CLI::App& command);
 void add_calibrate(CLI::App& command);
 void add_validate(CLI::App& command);
@@ -18,5 +21,7 @@ void add_train(CLI::App& command);
 void add_generate(CLI::App& command);
 void add_lower(CLI::App& command);
 void add_explain(CLI::App& command);
+void add_help(CLI::App& command);
+void add_completion(CLI::App& command);
 
 }  // namespace doppler

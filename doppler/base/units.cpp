@@ -47,6 +47,13 @@ Bytes parse_bytes(std::string_view text, std::string_view where) {
   return static_cast<Bytes>(value);
 }
 
+double parse_share(std::string_view text, std::string_view where, double most) {
+  const double share = parse_scaled(text, where, {{"", 1.0}, {"%", 0.01}}, "a share such as 10% or 0.1");
+  if (!(share < most))
+    throw InputError(fmt::format("{}: found '{}'; required less than {:.0f}%", where, text, 100 * most));
+  return share;
+}
+
 std::string format_seconds(Seconds value) {
   if (value == 0) return "0 s";
   const double magnitude = std::abs(value);

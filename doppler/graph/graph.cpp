@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <queue>
@@ -72,6 +73,82 @@ OpId Graph::op_by_name(std::string_view name) const {
   if (op == op_count())
     throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops", title_, name, op_count()));
   return op;
+}
+
+Graph Graph::grouped_by(std::span<const std::string> label_of_op) const {
+  DOPPLER_CHECK(label_of_op.size() == op_count(), "{} labels for {} ops", label_of_op.size(), op_count());
+  // Ops are joined by union and find, the smallest op standing for its group.
+  std::vector<OpId> leader(op_count());
+  std::iota(leader.begin(), leader.end(), 0);
+  const auto find = [&](OpId op) {
+    while (leader[op] != op) op = leader[op] = leader[leader[op]];
+    return op;
+  };
+  std::unordered_map<std::string, OpId> first_of_label;
+  std::vector<OpId> first_of_group(group_count(), op_count());
+  const auto join = [&](OpId op, OpId& first) {
+    if (first == op_count()) first = op;
+    const auto [low, high] = std::minmax({find(op), find(first)});
+    leader[high] = low;
+  };
+  for (OpId op = 0; op < op_count(); ++op) {
+    if (group(op) != kNoGroup) join(op, first_of_group[group(op)]);
+    if (!label_of_op[op].empty()) join(op, first_of_label.try_emplace(label_of_op[op], op_count()).first->second);
+  }
+  Graph result = *this;
+  result.group_.assign(op_count(), kNoGroup);
+  result.group_names_.clear();
+  for (OpId op = 0; op < op_count(); ++op) {
+    if (group(op) == kNoGroup && label_of_op[op].empty()) continue;
+    const OpId first = find(op);
+    if (first == op) {
+      result.group_[op] = static_cast<std::uint32_t>(result.group_names_.size());
+      result.group_names_.push_back(label_of_op[op].empty() ? group_name(group(op)) : label_of_op[op]);
+    } else {
+      result.group_[op] = result.group_[first];
+    }
+  }
+  if (result.group_names_.empty()) result.group_.clear();
+  return result;
+}
+
+Graph Graph::with_times(const std::string& type, std::span<const Seconds> time_of_op) const {
+  DOPPLER_CHECK(time_of_op.size() == op_count(), "{} times for {} ops", time_of_op.size(), op_count());
+  Graph result = *this;
+  std::size_t column = std::find(cost_types_.begin(), cost_types_.end(), type) - cost_types_.begin();
+  if (column == cost_types_.size()) {
+    const std::size_t columns = column + 1;
+    result.cost_types_.push_back(type);
+    result.explicit_times_.assign(op_count() * columns, std::numeric_limits<Seconds>::quiet_NaN());
+    for (std::size_t op = 0; op < op_count(); ++op)
+      std::copy_n(explicit_times_.begin() + static_cast<std::ptrdiff_t>(op * column), column,
+                  result.explicit_times_.begin() + static_cast<std::ptrdiff_t>(op * columns));
+  }
+  for (OpId op = 0; op < op_count(); ++op) {
+    if (std::isnan(time_of_op[op])) continue;
+    check_cost(title_, name(op), fmt::format("time on '{}'", type), time_of_op[op]);
+    result.explicit_times_[op * result.cost_types_.size() + column] = unsigned_zero(time_of_op[op]);
+  }
+  return result;
+}
+
+std::uint64_t Graph::fingerprint() const {
+  // FNV-1a, which is the same on every box.
+  constexpr std::uint64_t kPrime = 1099511628211u;
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+    hash = (hash ^ 0xff) * kPrime;  // No text has this byte in valid UTF-8, so that neighbours stay apart.
+  };
+  const auto add_number = [&](std::uint32_t number) { hash = (hash ^ number) * kPrime; };
+  for (OpId op = 0; op < op_count(); ++op) {
+    add(name(op));
+    add(kind(op));
+    add_number(static_cast<std::uint32_t>(inputs(op).size()));
+    for (const TensorId tensor : inputs(op)) add_number(tensor);
+    add_number(output_begin_[op]);
+  }
+  return hash;
 }
 
 std::uint32_t GraphBuilder::Interned::id_of(const std::string& text, std::vector<std::string>& texts) {

@@ -9,7 +9,9 @@
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/base/parse_enum.h"
+#include "doppler/base/similar.h"
 #include "doppler/machine/jitter.h"
+#include "doppler/machine/kinds.h"
 
 namespace doppler {
 namespace {
@@ -133,6 +135,55 @@ Machine Machine::with_jitter(Jitter jitter) const {
   return other;
 }
 
+Machine Machine::with_reserve(double share) const {
+  if (!(share >= 0 && share < 1))
+    throw InputError(fmt::format("machine '{}': reserve is {}; required from 0 to below 1", name_, share));
+  Machine other = with_memory(1 - share);
+  if (share > 0) other.name_ = fmt::format("{}, {:g} % reserved", name_, 100 * share);
+  return other;
+}
+
+Machine Machine::with_memory(double factor) const {
+  Machine other = *this;
+  for (Device& device : other.devices_) {
+    if (device.memory == 0) continue;
+    const Bytes scaled = static_cast<Bytes>(static_cast<double>(device.memory) * factor);
+    device.memory = factor > 0 ? std::max<Bytes>(1, scaled) : 0;  // 0 would be no limit at all
+  }
+  return other;
+}
+
+Machine Machine::with_links(double factor) const {
+  Machine other = *this;
+  for (Link& link : other.links_) {
+    link.latency /= factor;
+    link.bytes_per_second *= factor;
+    link.cost_factor /= factor;
+  }
+  return other;
+}
+
+Machine Machine::with_more(DeviceId like, DeviceId count) const {
+  std::vector<Device> devices = devices_;
+  std::vector<DeviceId> origin;
+  for (DeviceId id = 0; id < device_count(); ++id) origin.push_back(id);
+  for (DeviceId i = 0; i < count; ++i) {
+    Device copy = devices_.at(like);
+    copy.name = fmt::format("{}+{}", copy.name, i + 1);
+    devices.push_back(std::move(copy));
+    origin.push_back(like);
+  }
+  // Copies are linked to one another, and to their origin, as it is to the nearest of the others.
+  DeviceId partner = like;
+  for (DeviceId id = 0; id < device_count(); ++id)
+    if (id != like && (partner == like || link(like, id).bytes_per_second > link(like, partner).bytes_per_second))
+      partner = id;
+  std::vector<Link> links;
+  for (const DeviceId src : origin)
+    for (const DeviceId dst : origin) links.push_back(src == dst ? link(like, partner) : link(src, dst));
+  return Machine(fmt::format("{} + {}", name_, count), std::move(devices), std::move(links), link_model_, jitter_);
+}
+
 Machine Machine::with_emulation(std::optional<Emulation> emulation) const {
   Machine other = *this;
   other.emulation_ = std::move(emulation);
@@ -186,6 +237,8 @@ Machine uniform_machine(DeviceId devices, Bytes memory) {
     Device device;
     device.name = fmt::format("device{}", id);
     device.type = "uniform";
+    device.rates = {{"*", "*", 1e12}};
+    device.memory_bytes_per_second = gigabytes_per_second(100);
     device.memory = memory;
     list.push_back(std::move(device));
   }
@@ -196,19 +249,35 @@ Machine uniform_machine(DeviceId devices, Bytes memory) {
   return Machine(std::move(name), std::move(list), std::vector<Link>(std::size_t{devices} * devices, link));
 }
 
+bool is_machine_name(const std::string& name) {
+  if (name.starts_with(kUniform)) return true;
+  const auto presets = machine_presets();
+  if (std::any_of(presets.begin(), presets.end(), [&](const MachinePreset& preset) { return preset.name == name; }))
+    return true;
+  const auto kinds = device_products();
+  const std::string first = name.substr(0, name.find(':'));
+  return name.find(':') != std::string::npos &&
+         std::any_of(kinds.begin(), kinds.end(), [&](const DeviceProduct& kind) { return kind.name == first; });
+}
+
 Machine load_machine(const std::string& name_or_path) {
   if (name_or_path.starts_with(kUniform)) return uniform_by_name(name_or_path);
-  std::string names;
+  std::string listed;
+  std::vector<std::string> names;
   for (const MachinePreset& preset : machine_presets()) {
     if (preset.name == name_or_path) return preset.make();
-    names += fmt::format("{}, ", preset.name);
+    listed += fmt::format("{}, ", preset.name);
+    names.emplace_back(preset.name);
   }
+  if (is_machine_name(name_or_path)) return machine_of_kinds(name_or_path);
   // A bare word that is no preset is a misspelt preset more often than a missing file; say both.
   std::string text;
   try {
     text = read_file(name_or_path);
   } catch (const InputError& error) {
-    throw InputError(fmt::format("machine: {}, or one of {}uniform:N", error.what(), names));
+    for (const DeviceProduct& kind : device_products()) names.push_back(fmt::format("{}:4", kind.name));
+    throw InputError(fmt::format("machine: {}, or one of {}uniform:N, KIND:N as 'doppler machines' lists them{}",
+                                 error.what(), listed, did_you_mean(name_or_path, names)));
   }
   return parse_machine(name_or_path, text);
 }

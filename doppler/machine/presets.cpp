@@ -1,22 +1,12 @@
 #include <fmt/format.h>
 
 #include "doppler/machine.h"
+#include "doppler/machine/kinds.h"
 
-// Presets are starting points, not measurements: data-sheet peaks times the two fractions below. Whoever
+// Presets are starting points, not measurements: data-sheet peaks times the two fractions of kinds.h. Whoever
 // needs a prediction within a few per cent writes a machine file with measured rates (docs/machines.md).
 namespace doppler {
 namespace {
-
-// What large matrix products reach of the peak in practice; published GEMM figures lie between 0.6 and 0.9.
-// Other kinds need no fraction of their own: their time is memory traffic, which the roofline model counts.
-constexpr double kAchievedCompute = 0.7;
-// What STREAM-like kernels reach of the data sheet's memory bandwidth.
-constexpr double kAchievedMemory = 0.8;
-// A kernel launch on an otherwise idle stream.
-constexpr Seconds kKernelLaunch = microseconds(5);
-
-// How much times vary (docs/machines.md): a few per cent on devices that nobody shares. Calibration measures more.
-constexpr double kJitter = 0.05;
 
 constexpr double kTera = 1e12;
 
@@ -92,12 +82,8 @@ Device hsdag_desktop(DeviceId id) {
 // PCIe 3.0 x16: 15.75 GB/s in the standard, about 12 GB/s for large peer-to-peer copies; about 10 µs per
 // copy.
 constexpr Link kPcie{.latency = microseconds(10), .bytes_per_second = gigabytes_per_second(12)};
-// PCIe 4.0 x16: 31.5 GB/s in the standard, about 24 GB/s for large copies.
-constexpr Link kPcie4{.latency = microseconds(10), .bytes_per_second = gigabytes_per_second(24)};
 // A copy within the memory that a processor and its graphics share reads and writes every byte.
 constexpr Link kSharedMemory{.latency = microseconds(2), .bytes_per_second = gigabytes_per_second(30)};
-// Between GPUs on different sockets, staged through host memory.
-constexpr Link kThroughHost{.latency = microseconds(20), .bytes_per_second = gigabytes_per_second(9), .cost_factor = 2};
 // Intel UPI at 10.4 GT/s: 20.8 GB/s per direction and link, two links between sockets.
 constexpr Link kUpi{.latency = microseconds(1), .bytes_per_second = gigabytes_per_second(41.6)};
 
@@ -128,7 +114,7 @@ Machine build(std::string name, DeviceId count, MakeDevice make_device, MakeLink
     devices.push_back(make_device(src));
     for (DeviceId dst = 0; dst < count; ++dst) links.push_back(src == dst ? Link() : make_link(src, dst));
   }
-  return Machine(std::move(name), std::move(devices), std::move(links), Links::free, kJitter);
+  return Machine(std::move(name), std::move(devices), std::move(links), Links::free, kPresetJitter);
 }
 
 Link always_pcie(DeviceId, DeviceId) { return kPcie; }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "doppler/base/error.h"
+#include "doppler/base/similar.h"
 #include "doppler/place/exact/exact.h"
 #include "doppler/place/learned.h"
 #include "doppler/place/list/cpop.h"
@@ -19,6 +20,7 @@
 #include "doppler/place/partition/metis.h"
 #include "doppler/place/search/anneal.h"
 #include "doppler/place/search/portfolio.h"
+#include "doppler/place/simplify.h"
 
 namespace doppler {
 
@@ -57,11 +59,13 @@ std::span<const Method> methods() {
 
 const Method& method_by_name(std::string_view name) {
   std::string names;
+  std::vector<std::string> known;
   for (const Method& method : methods()) {
     if (method.name == name) return method;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", method.name);
+    known.emplace_back(method.name);
   }
-  throw InputError(fmt::format("method: found '{}'; required one of {}", name, names));
+  throw InputError(fmt::format("method: found '{}'; required one of {}{}", name, names, did_you_mean(name, known)));
 }
 
 std::string learned_methods() {
@@ -75,6 +79,7 @@ namespace {
 
 constexpr OpId kManyOps = 4096;              // with fewer, one simulation takes no time worth mentioning
 constexpr double kMostForExpectation = 0.2;  // of the time
+constexpr double kSimplifyShare = 0.1;       // of the time
 
 // What a method's answer still needs when the method is done.
 struct AfterTheMethod {
@@ -122,7 +127,16 @@ Result place(Objective& objective, const Method& method, const MethodOptions& op
   try {
     after = plan(objective, options.budget);
     within.budget = options.budget.shifted_by(-after.in_all());
+    const Budget with_simplifying = within.budget;
+    if (options.tolerance && within.budget.has_deadline())
+      within.budget = within.budget.shifted_by(-kSimplifyShare * std::max(0.0, within.budget.time_left()));
     proposal = method.run(problem, objective, within);
+    if (options.start && objective.fits_in_memory(*options.start, with_simplifying) &&
+        objective.value(*options.start) < objective.value(proposal.placement))
+      proposal = {.placement = *options.start, .evaluations = proposal.evaluations, .winner = "start"};
+    if (options.tolerance)
+      proposal =
+          simplify(objective, std::move(proposal), {.tolerance = *options.tolerance, .budget = with_simplifying});
   } catch (const OutOfTime&) {
     in_time = false;
     after.draws = 0;

@@ -16,6 +16,9 @@ struct OnnxFile {
   program::OnnxTotals totals;
   std::vector<OpId> op_of_node;  // as program::ImportedModel has it
   std::string content;
+  std::vector<program::OnnxParameter> parameters = {};
+
+  std::vector<std::string> parameter_names() const;
 };
 
 // Returns a program that is in memory as if it had been read.

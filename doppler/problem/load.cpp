@@ -4,23 +4,86 @@
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/parse_enum.h"
+#include "doppler/base/similar.h"
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/problem/graph_files.h"
+#include "doppler/problem/modules.h"
+#include "doppler/problem/times.h"
 #include "doppler/program/cut/decompose.h"
 #include "doppler/program/text/ein_text.h"
 
 namespace doppler {
 namespace {
 
+// The ops that a text names: one by its name, those of a module, or those that a pattern with * or ? matches.
+std::vector<OpId> ops_named(const Graph& graph, const Modules& modules, const std::string& text) {
+  if (const OpId op = graph.find_op(text); op < graph.op_count()) return {op};
+  std::vector<OpId> ops;
+  for (OpId op = 0; op < graph.op_count(); ++op) {
+    const std::vector<Modules::Id> path = modules.path(op);
+    const auto fits = [&](Modules::Id id) { return matches(text, modules[id].name); };
+    if (matches(text, graph.name(op)) || std::any_of(path.begin(), path.end(), fits)) ops.push_back(op);
+  }
+  if (!ops.empty()) return ops;
+  std::vector<std::string> names;
+  for (OpId op = 0; op < graph.op_count(); ++op) names.push_back(graph.name(op));
+  for (Modules::Id id = 0; id < modules.size(); ++id) names.push_back(modules[id].name);
+  throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops{}, or a pattern such as 'layers.0*'{}",
+                               graph.title(), text, graph.op_count(), modules.empty() ? "" : ", a module",
+                               did_you_mean(text, names)));
+}
+
 std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const std::vector<std::string>& texts) {
   std::vector<Pin> pins;
+  if (texts.empty()) return pins;
+  const Modules modules(graph);
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');  // an op's name may contain one
     if (equals == std::string::npos) throw InputError(fmt::format("--pin: found '{}'; required op=device", text));
-    pins.emplace_back(graph.op_by_name(std::string_view(text).substr(0, equals)),
-                      machine.device_by_name(std::string_view(text).substr(equals + 1)));
+    const DeviceId device = machine.device_by_name(std::string_view(text).substr(equals + 1));
+    for (const OpId op : ops_named(graph, modules, text.substr(0, equals))) pins.emplace_back(op, device);
   }
   return pins;
+}
+
+// Ops that read one parameter of several dimensions, such as an embedding and the head that is tied to it, share it
+// only on one device. Small ones (scales, biases) are cheap to have twice.
+void label_tied(const OnnxFile& onnx, std::vector<std::string>& labels) {
+  constexpr Bytes kWorthSharing = 64 << 10;
+  std::map<std::string, std::string> renamed;
+  const auto current = [&](std::string label) {
+    for (auto next = renamed.find(label); next != renamed.end(); next = renamed.find(label)) label = next->second;
+    return label;
+  };
+  for (const program::OnnxParameter& parameter : onnx.parameters) {
+    if (parameter.readers.size() < 2 || parameter.bytes < kWorthSharing) continue;
+    std::string& first = labels[parameter.readers.front()];
+    if (first.empty()) first = parameter.name;
+    const std::string target = current(first);
+    for (const OpId op : parameter.readers) {
+      if (labels[op].empty()) labels[op] = target;
+      if (const std::string other = current(labels[op]); other != target) renamed[other] = target;
+    }
+  }
+  if (renamed.empty()) return;
+  for (std::string& label : labels) label = current(label);
+}
+
+void group(GraphFile& file, const LoadOptions& options) {
+  if (options.granularity == Granularity::op) return;
+  if (options.shard > 0)
+    throw InputError(fmt::format("--granularity {}: found --shard, which cuts ops apart; required one of the two",
+                                 to_string(options.granularity)));
+  const Modules modules(*file.graph, file.onnx ? file.onnx->parameter_names() : std::vector<std::string>());
+  if (modules.empty() && options.granularity == Granularity::module && file.onnx) return;  // every node is a module
+  if (modules.empty())
+    throw InputError(fmt::format(
+        "{}: no op is named by a module, as '/layers.0/attention/MatMul' is; required such names for --granularity {}",
+        file.path, to_string(options.granularity)));
+  std::vector<std::string> labels = modules.units(options.granularity);
+  if (file.onnx) label_tied(*file.onnx, labels);
+  file.graph = std::make_shared<Graph>(file.graph->grouped_by(labels));
 }
 
 program::DecomposeOptions cut_for(const Machine& machine, program::Index parts) {
@@ -43,7 +106,8 @@ GraphFile read_model(const std::string& path, std::string content, const Machine
   file.path = path;
   file.format = "onnx";
   file.graph = std::make_shared<Graph>(std::move(model.graph));
-  file.onnx = std::make_shared<OnnxFile>(OnnxFile{model.totals, std::move(model.op_of_node), std::move(content)});
+  file.onnx = std::make_shared<OnnxFile>(OnnxFile{
+      model.totals, std::move(model.op_of_node), std::move(content), std::move(model.parameters)});
   file.warnings = std::move(model.warnings);
   return file;
 }
@@ -108,18 +172,42 @@ GraphFile lower_to_file(std::string name, std::shared_ptr<program::Program> prog
   return file;
 }
 
+std::vector<std::string> OnnxFile::parameter_names() const {
+  std::vector<std::string> names;
+  for (const program::OnnxParameter& parameter : parameters) names.push_back(parameter.name);
+  return names;
+}
+
+std::string_view to_string(Granularity granularity) {
+  constexpr std::string_view kNames[] = {"op", "module", "layer"};
+  return kNames[static_cast<int>(granularity)];
+}
+Granularity parse_granularity(std::string_view text) {
+  return parse_enum(text, "--granularity", std::array{Granularity::op, Granularity::module, Granularity::layer});
+}
+
 GraphFile read_graph_file(const std::string& path, const Machine* machine, const LoadOptions& options) {
   return parse_graph_file(path, read_file(path), machine, options);
 }
 
 GraphFile parse_graph_file(const std::string& path, std::string content, const Machine* machine,
                            const LoadOptions& options) {
-  if (program::looks_like_onnx(content)) return read_model(path, std::move(content), machine, options);
-  if (options.shard > 0 || !options.dims.empty())
+  if (options.shard == LoadOptions::kAutoShard)
+    throw InputError(fmt::format("{}: found --shard auto; required a number, except in 'doppler place'", path));
+  const bool is_model = program::looks_like_onnx(content);
+  if (!is_model && (options.shard > 0 || !options.dims.empty()))
     throw InputError(
         fmt::format("{}: --{} is for ONNX models; required one", path, options.shard > 0 ? "shard" : "dim"));
-  if (program::looks_like_ein(content)) return read_program(path, content, machine);
-  return read_graph_text(path, content, options);
+  GraphFile file = is_model                             ? read_model(path, std::move(content), machine, options)
+                   : program::looks_like_ein(content) ? read_program(path, content, machine)
+                                                        : read_graph_text(path, content, options);
+  group(file, options);
+  if (!options.times.empty()) {
+    if (machine == nullptr)
+      throw InputError(fmt::format("{}: found --times without a machine; required --machine", path));
+    apply_times(file, *machine, options.times);
+  }
+  return file;
 }
 
 Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOptions& options) {

@@ -20,7 +20,8 @@ constexpr std::string_view kFormat = "doppler-placement";
 constexpr int kVersion = 1;
 constexpr std::array kCauses = {Cause::chosen,         Cause::pinned,          Cause::colocated,     Cause::only_device,
                                 Cause::earliest_start, Cause::earliest_finish, Cause::critical_path, Cause::partition,
-                                Cause::fill_order,     Cause::memory,          Cause::search,        Cause::policy};
+                                Cause::fill_order,     Cause::memory,          Cause::search,        Cause::policy,
+                                Cause::makespan,       Cause::less_moved,      Cause::indifferent};
 
 const json& required_array(const std::string& where, const json& file, const char* key) {
   const auto found = file.find(key);
@@ -45,6 +46,7 @@ Provenance provenance_of(const json& file) {
   read_if_there(file, "seed", made.seed);
   read_if_there(file, "evaluations", made.evaluations);
   read_if_there(file, "graph", made.graph);
+  read_if_there(file, "fingerprint", made.fingerprint);
   read_if_there(file, "machine", made.machine);
   read_if_there(file, "discipline", made.discipline);
   read_if_there(file, "links", made.links);
@@ -81,6 +83,12 @@ std::string_view to_string(Cause cause) {
       return "search";
     case Cause::policy:
       return "policy";
+    case Cause::makespan:
+      return "makespan";
+    case Cause::less_moved:
+      return "less_moved";
+    case Cause::indifferent:
+      return "indifferent";
   }
   throw InternalError("unknown cause");
 }
@@ -114,6 +122,7 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
                                  {"makespan", provenance.makespan},
                                  {"lower_bound", provenance.lower_bound},
                                  {"assignment", placement.device_of_op}};
+  if (!provenance.fingerprint.empty()) file["fingerprint"] = provenance.fingerprint;
   if (!placement.priority.empty()) file["priority"] = placement.priority;
   if (!placement.cause_of_op.empty()) {
     auto& causes = file["causes"] = nlohmann::ordered_json::array();

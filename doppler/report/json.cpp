@@ -24,8 +24,10 @@ using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 // The kinds are in the order of the alternatives of AnyResult.
-constexpr std::array<std::string_view, 10> kKinds = {"simulation", "place",   "comparison", "graph",       "plan",
-                                                     "run",        "service", "validity",   "calibration", "training"};
+constexpr std::array<std::string_view, 13> kKinds = {"simulation", "place",       "comparison", "graph",
+                                                     "plan",       "run",         "service",    "validity",
+                                                     "calibration", "training",   "why",        "diff",
+                                                     "machines"};
 static_assert(kKinds.size() == std::variant_size_v<AnyResult>);
 
 constexpr std::array kBoundKinds = {LowerBound::Kind::work,          LowerBound::Kind::critical_path,
@@ -102,6 +104,11 @@ void fields(Archive& a, T& result) {
   a("devices", result.devices);
   a("transfers", result.transfers);
 }
+template <typename Archive, Is<PlaceResult::ShardHint> T>
+void fields(Archive& a, T& hint) {
+  a("parts", hint.parts);
+  a("makespan", hint.makespan);
+}
 template <typename Archive, Is<PlaceResult> T>
 void fields(Archive& a, T& result) {
   fields(a, result.run);
@@ -109,6 +116,10 @@ void fields(Archive& a, T& result) {
   a("ops", result.ops);
   a("edges", result.edges);
   a.or_null("single_device_makespan", result.single_device);
+  a("devices_used", result.devices_used);
+  a("parallelism", result.parallelism);
+  a("shard", result.shard);
+  a("hint", result.hint);
   a.placement("placement", result.placement, result.run.outcome.made);
 }
 template <typename Archive, Is<ComparisonRow> T>
@@ -379,6 +390,117 @@ void fields(Archive& a, T& training) {
   a("held_out", training.held_out);
   a("system", training.system);
   a("results", training.tasks);
+}
+
+template <typename Archive, Is<WhyResult::Step> T>
+void fields(Archive& a, T& step) {
+  a("name", step.name);
+  a("device", step.device);
+  a("waits_for", step.waits_for);
+  a("transfer", step.transfer);
+  a("start", step.start);
+  a("end", step.end);
+}
+template <typename Archive, Is<WhyResult::Elsewhere> T>
+void fields(Archive& a, T& elsewhere) {
+  a("device", elsewhere.device);
+  a("makespan", elsewhere.makespan);
+  a.or_absent("reason", elsewhere.reason);
+}
+template <typename Archive, Is<WhyResult::Unit> T>
+void fields(Archive& a, T& unit) {
+  a("name", unit.name);
+  a("device", unit.device);
+  a.or_absent("cause", unit.cause);
+  a("ops", unit.ops);
+  a("time", unit.time);
+  a("elsewhere", unit.elsewhere);
+}
+template <typename Archive, Is<WhyResult::LongTransfer> T>
+void fields(Archive& a, T& transfer) {
+  a("op", transfer.op);
+  a("from", transfer.from);
+  a("to", transfer.to);
+  a("bytes", transfer.bytes);
+  a("seconds", transfer.seconds);
+  a("queued", transfer.queued);
+}
+template <typename Archive, Is<WhyResult::Idle> T>
+void fields(Archive& a, T& idle) {
+  a("device", idle.device);
+  a("busy", idle.time.busy);
+  a("copying", idle.time.copying);
+  a("data", idle.time.data);
+  a("channel", idle.time.channel);
+  a("memory", idle.time.memory);
+  a("done", idle.time.done);
+  a.or_absent("blamed", idle.blamed);
+  a("blamed_seconds", idle.blamed_seconds);
+}
+template <typename Archive, Is<WhyResult::Help> T>
+void fields(Archive& a, T& help) {
+  a("change", help.change);
+  a("makespan", help.makespan);
+}
+template <typename Archive, Is<WhyResult> T>
+void fields(Archive& a, T& why) {
+  a("graph", why.graph);
+  a("machine", why.machine);
+  a.unit("unit", why.unitless);
+  a("feasible", why.feasible);
+  a("makespan", why.makespan);
+  a("chain_compute", why.chain_compute);
+  a("chain_transfer", why.chain_transfer);
+  a("chain_idle", why.chain_idle);
+  a("limit", why.limit);
+  a("because", why.because);
+  a("help", why.help);
+  a("units", why.units);
+  a("transfers", why.transfers);
+  a("idle", why.idle);
+  a("chain", why.chain);
+}
+template <typename Archive, Is<DiffResult::Side> T>
+void fields(Archive& a, T& side) {
+  a.or_absent("placement", side.placement);
+  a("makespan", side.makespan);
+  a("feasible", side.feasible);
+  a("devices", side.devices);
+  a("moved_bytes", side.moved);
+  a("chain_compute", side.chain_compute);
+  a("chain_transfer", side.chain_transfer);
+  a("chain_idle", side.chain_idle);
+}
+template <typename Archive, Is<DiffResult::Moved> T>
+void fields(Archive& a, T& moved) {
+  a("name", moved.name);
+  a("from", moved.from);
+  a("to", moved.to);
+  a("ops", moved.ops);
+  a("alone", moved.alone);
+}
+template <typename Archive, Is<DiffResult> T>
+void fields(Archive& a, T& diff) {
+  a("graph", diff.graph);
+  a("machine", diff.machine);
+  a.unit("unit", diff.unitless);
+  a("a", diff.a);
+  a("b", diff.b);
+  a("ops_moved", diff.ops_moved);
+  a("moved", diff.moved);
+}
+
+template <typename Archive, Is<MachineList::Entry> T>
+void fields(Archive& a, T& entry) {
+  a("name", entry.name);
+  a("summary", entry.summary);
+  a("source", entry.source);
+  a("memory", entry.memory);
+}
+template <typename Archive, Is<MachineList> T>
+void fields(Archive& a, T& list) {
+  a("kinds", list.kinds);
+  a("presets", list.presets);
 }
 
 // ---- writing ----

@@ -9,12 +9,18 @@
 #include "doppler/base/statistics.h"
 #include "doppler/report/clean_names.h"
 #include "doppler/report/table.h"
+#include "doppler/report/text_reasons.h"
 
 namespace doppler {
 namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+// Up to this parallelism a graph is called a chain.
+constexpr double kAlmostAChain = 1.2;
+// Up to this gap to a lower bound one device is enough.
+constexpr double kEnough = 0.05;
 
 char shade(double fraction) {
   constexpr double kRounding = 1e-9;  // sums of many short ops
@@ -48,10 +54,32 @@ std::string text_of(const SimulationResult& result) {
   return text + "\n" + device_table(result.devices);
 }
 
+// Says why a placement uses one of several devices, with what is proven of it.
+std::string note_on_one_device(const PlaceResult& result) {
+  if (result.devices_used != 1 || result.run.devices.size() < 2) return {};
+  const Outcome& outcome = result.run.outcome;
+  const std::string why =
+      result.parallelism < kAlmostAChain
+          ? fmt::format("there is next to no parallelism (work over longest chain {:.2f})", result.parallelism)
+          : fmt::format("moving data would cost more than working at the same time saves (parallelism {:.2f})",
+                        result.parallelism);
+  std::string text =
+      outcome.gap <= kEnough
+          ? fmt::format("one device is enough: {}, and no placement can be more than {} faster\n", why,
+                        percent(outcome.gap))
+          : fmt::format("one device is the best that was found: {}; at most {} could be won\n", why, percent(outcome.gap));
+  if (result.hint)
+    text += fmt::format("cutting ops helps: --shard {} is predicted to take {}, {:.2f} times as fast\n",
+                        result.hint->parts, format_time(result.hint->makespan, outcome.unitless),
+                        outcome.expected.value_or(outcome.made.makespan) / result.hint->makespan);
+  return text;
+}
+
 std::string text_of(const PlaceResult& result) {
   const Outcome& outcome = result.run.outcome;
   const Provenance& made = outcome.made;
   std::string text = fmt::format("graph        {}, {} ops, {} edges\n", made.graph, result.ops, result.edges);
+  if (result.shard > 0) text += fmt::format("cut          every op in at most {} blocks\n", result.shard);
   text += fmt::format("machine      {}, {} devices\n", made.machine, result.run.devices.size());
   if (!outcome.objective.empty())
     text += fmt::format("objective    {}\n", objective_name(outcome.objective, outcome.jitter));
@@ -59,9 +87,12 @@ std::string text_of(const PlaceResult& result) {
                       made.winner == made.method ? "" : fmt::format(" (won by {})", made.winner), outcome.seconds,
                       made.evaluations, made.seed);
   if (result.single_device && made.makespan > 0)
-    text += fmt::format("speed-up     {:.2f} over the best single device ({})\n", *result.single_device / made.makespan,
-                        format_time(*result.single_device, outcome.unitless));
-  return text + text_of(result.run);
+    text += fmt::format("speed-up     {:.2f} over the best single device ({}{})\n",
+                        *result.single_device / made.makespan, format_time(*result.single_device, outcome.unitless),
+                        result.shard > 0 ? ", uncut" : "");
+  text += text_of(result.run);
+  const std::string note = note_on_one_device(result);
+  return note.empty() ? text : text + "\n" + note;
 }
 
 std::string note(const ComparisonRow& row) {

@@ -106,6 +106,15 @@ class Graph {
   std::uint32_t group(OpId op) const { return group_.empty() ? kNoGroup : group_[op]; }
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(group_names_.size()); }
   const std::string& group_name(std::uint32_t group) const { return group_names_[group]; }
+  // The same graph in which, beside its own groups, ops of equal label share a device; an empty label says nothing.
+  // A group that labels join has the name of its first op's label, or else its own.
+  Graph grouped_by(std::span<const std::string> label_of_op) const;
+  // The same graph with these explicit times on devices of a type, one per op, instead of what it had for that type;
+  // NaN leaves an op as it is. Throws InputError if one is negative, infinite or above kLargestCost.
+  Graph with_times(const std::string& type, std::span<const Seconds> time_of_op) const;
+
+  // A number that differs between graphs of other ops (names and kinds) or other edges, and does not depend on costs.
+  std::uint64_t fingerprint() const;
 
   // Has every op after the producers of its inputs; among the possible orders it is the one that follows ids most
   // closely.

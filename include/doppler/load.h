@@ -10,6 +10,7 @@
 // Limits. An ONNX model gives costs, not yet something to run; operators with subgraphs that depend on data are refused
 // (docs/onnx.md). The machine decides how a program is cut, so load it anew for another machine.
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,14 +23,29 @@ namespace doppler {
 
 struct OnnxFile;
 
+// Which ops stay together on one device, whatever a method would do.
+enum class Granularity : std::uint8_t {
+  op,      // those that the graph says: its colocation groups
+  module,  // ops of one module, by names such as "/layers.0/attention/MatMul"
+  layer,   // ops of one repeated block, such as layers.0; outside of blocks as `module`
+};
+std::string_view to_string(Granularity granularity);
+Granularity parse_granularity(std::string_view text);  // throws InputError
+
 // How a file becomes a problem.
 struct LoadOptions {
+  static constexpr std::uint32_t kAutoShard = std::numeric_limits<std::uint32_t>::max();
+
   Rules rules = {};
   std::optional<Links> links = std::nullopt;      // none: as the machine says, whatever `rules` says
-  std::vector<std::string> pins = {};             // "op=device", by names; a device also by its number
+  // "op=device", by names; a device also by its number, an op also by a pattern such as "layers.0*" or a module.
+  std::vector<std::string> pins = {};
   bool repair = false;                            // fix the known damage of the published graphs instead of warning
   std::map<std::string, std::int64_t> dims = {};  // ONNX: sizes of symbolic dimensions
-  std::uint32_t shard = 0;                        // ONNX: cut every op in at most this many blocks; 0: ops stay whole
+  // ONNX: cut every op in at most this many blocks; 0: ops stay whole. kAutoShard is for place_file() alone, which tries.
+  std::uint32_t shard = 0;
+  Granularity granularity = Granularity::op;
+  std::vector<std::string> times = {};  // files with measured times of ops (docs/profiles.md), for their device types
   bool runnable = false;  // make the program of a graph file ready to run; takes as long as lowering it
 };
 

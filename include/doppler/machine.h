@@ -106,6 +106,13 @@ class Machine {
   const Jitter& jitter() const { return jitter_; }
   // The same machine with another jitter. Throws InputError unless it is within the limits of jitter.h.
   Machine with_jitter(Jitter jitter) const;
+  // The same machine where that share of every device's memory stays free. Throws InputError unless it is below 1.
+  Machine with_reserve(double share) const;
+  // The same machine with `count` more devices like one of its own, linked as that one is.
+  Machine with_more(DeviceId like, DeviceId count) const;
+  // The same machine whose memories (0: no limit), and whose links, are so many times as large or as fast.
+  Machine with_memory(double factor) const;
+  Machine with_links(double factor) const;
   const std::optional<Emulation>& emulation() const { return emulation_; }  // none unless it was calibrated emulated
   // The same machine with another, or none. Throws InputError if it is more than a device or a link has.
   Machine with_emulation(std::optional<Emulation> emulation) const;
@@ -125,13 +132,17 @@ class Machine {
 // More devices than this are refused: links are stored per pair.
 inline constexpr DeviceId kMostDevices = 1024;
 
-// Makes N equal devices for graphs that carry explicit costs; tensors without an explicit transfer time move at 1 GB/s.
+// Makes N equal devices for graphs that carry explicit costs. Ops without one take 1 s per Tflop or per 100 GB that they
+// read and write, whichever is longer, and tensors without an explicit transfer time move at 1 GB/s: round numbers, to
+// compare placements by.
 // `memory` is the capacity of each device; 0 is no limit.
 Machine uniform_machine(DeviceId devices, Bytes memory = 0);
 
-// Takes a preset name ("p100x4"), "uniform:N", "uniform:N:MEMORY", or the path of a machine file (docs/machines.md).
-// Throws InputError if it is none of these.
+// Takes a preset name ("p100x4"), kinds of devices with their numbers ("h100:8", "rtx4090:1+rtx3060:1"), "uniform:N",
+// "uniform:N:MEMORY", or the path of a machine file (docs/machines.md). Throws InputError if it is none of these.
 Machine load_machine(const std::string& name_or_path);
+// Whether load_machine() knows the name without a file.
+bool is_machine_name(const std::string& name);
 // Reads the text of a machine file. Throws InputError naming `where`.
 Machine parse_machine(const std::string& where, std::string_view json_text);
 // Writes what parse_machine() reads back as the same machine.
@@ -143,5 +154,21 @@ struct MachinePreset {
   Machine (*make)();
 };
 std::span<const MachinePreset> machine_presets();
+
+// A kind of device that machines are put together from, as "h100:8" is. Devices of one kind are linked as the vendor
+// links them, those of different kinds over PCIe 4.
+struct DeviceProduct {
+  std::string_view name;
+  std::string_view summary;  // one line
+  std::string_view source;   // where its numbers are from
+  Device (*make)(std::string name);
+  Link link;
+  double nvlink_bytes_per_second = 0;  // of one NVLink in one direction; 0: it has none
+};
+std::span<const DeviceProduct> device_products();
+
+// The machine with links as `nvidia-smi topo -m` shows them between its first devices: GPU i is accelerator i. Throws
+// InputError naming `where` if the text is no such table, or has more GPUs than the machine has accelerators.
+Machine with_topology(const Machine& machine, const std::string& where, std::string_view text);
 
 }  // namespace doppler

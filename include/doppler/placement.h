@@ -32,6 +32,9 @@ enum class Cause : std::uint8_t {
   memory,           // the preferred device was full
   search,           // a search kept this move
   policy,           // a learned policy chose it
+  makespan,         // on any other device the whole takes longer (why.h)
+  less_moved,       // another device is as fast, but more bytes move
+  indifferent,      // another device does as well
 };
 std::string_view to_string(Cause cause);
 
@@ -59,6 +62,7 @@ struct Provenance {
   std::uint64_t seed = 0;
   std::uint64_t evaluations = 0;  // simulations it used
   std::string graph, machine, discipline, links;
+  std::string fingerprint = {};  // of the graph's ops and edges (Graph::fingerprint()); empty: unknown
   Seconds makespan = 0, lower_bound = 0;
 
   bool operator==(const Provenance&) const = default;

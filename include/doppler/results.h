@@ -83,7 +83,19 @@ struct SimulationResult {
 struct PlaceResult {
   SimulationResult run;
   std::size_t ops = 0, edges = 0;
-  std::optional<Seconds> single_device;  // the best single device; none can run and hold the graph
+  // The best single device, for a model that was cut by place_file() before it was cut; none can run and hold the graph.
+  std::optional<Seconds> single_device;
+  std::size_t devices_used = 0;
+  double parallelism = 1;   // work over the longest chain, by the fastest time of each op
+  std::uint32_t shard = 0;  // a model that was cut: in at most how many blocks per op
+  // Cutting the ops of a model that stays on one device is predicted to help.
+  struct ShardHint {
+    std::uint32_t parts = 0;
+    Seconds makespan = 0;
+
+    bool operator==(const ShardHint&) const = default;
+  };
+  std::optional<ShardHint> hint = {};
   Placement placement;
 
   bool operator==(const PlaceResult&) const = default;
@@ -100,6 +112,102 @@ struct Comparison {
   std::vector<ComparisonRow> rows;  // graph by graph, in the order of the methods
 
   bool operator==(const Comparison&) const = default;
+};
+
+// ---- why, diff ----
+
+// Why a placement takes as long as it does.
+struct WhyResult {
+  // One step of the chain that explains the makespan, from the beginning of the run to its end.
+  struct Step {
+    std::string name;       // the op, or that whose result travelled
+    std::string device;     // or both ends: "gpu0 to gpu1"
+    std::string waits_for;  // why it did not begin earlier: nothing, data, transfer, device, channel or barrier
+    bool transfer = false;
+    Seconds start = 0, end = 0;
+
+    bool operator==(const Step&) const = default;
+  };
+  // What another device would cost: the makespan, or why not.
+  struct Elsewhere {
+    std::string device;
+    std::optional<Seconds> makespan;
+    std::string reason = {};
+
+    bool operator==(const Elsewhere&) const = default;
+  };
+  // An op or module that was asked for.
+  struct Unit {
+    std::string name, device;
+    std::string cause = {};  // as the placement's method said it; empty: it did not
+    std::size_t ops = 0;
+    Seconds time = 0;  // of its ops, one after the other
+    std::vector<Elsewhere> elsewhere = {};
+
+    bool operator==(const Unit&) const = default;
+  };
+  struct LongTransfer {
+    std::string op, from, to;  // whose result it is
+    Bytes bytes = 0;
+    Seconds seconds = 0, queued = 0;  // on the way, and before that in front of a busy link
+
+    bool operator==(const LongTransfer&) const = default;
+  };
+  struct Idle {
+    std::string device;
+    DeviceTime time;
+    std::string blamed = {};  // whose result it waited for most, and for how long
+    Seconds blamed_seconds = 0;
+
+    bool operator==(const Idle&) const = default;
+  };
+  struct Help {
+    std::string change;
+    Seconds makespan = 0;  // simulated
+
+    bool operator==(const Help&) const = default;
+  };
+  std::string graph, machine;
+  bool unitless = false, feasible = true;
+  Seconds makespan = 0;
+  Seconds chain_compute = 0, chain_transfer = 0, chain_idle = 0;  // they add up to the makespan
+  std::vector<Step> chain;
+  std::vector<Unit> units;
+  std::vector<LongTransfer> transfers;  // the longest
+  std::vector<Idle> idle;               // none if a device has several slots
+  std::string limit, because;           // parallelism, devices, one device, links or dependencies; and its number
+  std::vector<Help> help;               // what helps most first
+
+  bool operator==(const WhyResult&) const = default;
+};
+
+// What differs between two placements.
+struct DiffResult {
+  struct Side {
+    std::string placement = {};  // its file
+    Seconds makespan = 0;
+    bool feasible = true;
+    std::size_t devices = 0;
+    Bytes moved = 0;
+    Seconds chain_compute = 0, chain_transfer = 0, chain_idle = 0;
+
+    bool operator==(const Side&) const = default;
+  };
+  // An op, or ops of one module, that both have on different devices.
+  struct Moved {
+    std::string name, from, to;
+    std::size_t ops = 0;
+    std::optional<Seconds> alone = {};  // the makespan of the first placement with this alone moved
+
+    bool operator==(const Moved&) const = default;
+  };
+  std::string graph, machine;
+  bool unitless = false;
+  Side a, b;
+  std::size_t ops_moved = 0;
+  std::vector<Moved> moved;  // what is worth most by itself first
+
+  bool operator==(const DiffResult&) const = default;
 };
 
 // ---- info ----
@@ -155,6 +263,21 @@ struct GraphFacts {
 };
 
 std::string_view to_string(GraphFacts::Measure measure);  // "s", "graph", "flops"
+
+// ---- machines ----
+
+// The machines and kinds of devices that are known by name.
+struct MachineList {
+  struct Entry {
+    std::string name, summary, source;
+    Bytes memory = 0;  // of all its devices
+
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<Entry> kinds, presets;
+
+  bool operator==(const MachineList&) const = default;
+};
 
 // ---- explain ----
 
@@ -346,7 +469,7 @@ struct TrainingResult {
 };
 
 using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RunResult,
-                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult>;
+                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);

@@ -22,6 +22,9 @@ Seconds parse_duration(std::string_view text, std::string_view where);
 // "16GiB", "600MB", "1024". Throws InputError naming `where`.
 Bytes parse_bytes(std::string_view text, std::string_view where);
 
+// "10%", "0.1": a share, from 0 to below 1 unless `most` says otherwise. Throws InputError naming `where`.
+double parse_share(std::string_view text, std::string_view where, double most = 1);
+
 std::string format_seconds(Seconds value);  // "1.23 ms"
 std::string format_bytes(Bytes value);      // "1.5 GiB"
 

@@ -142,7 +142,9 @@ class BadInput(CommandTest):
         self.fails(2, "no 'format'; required \"doppler-machine\"", "info", self.stg, "--machine", bad)
         graph = self.directory / "g.json"
         self.ok("generate", "random", "--ops", 9, "-o", graph)
-        self.fails(2, "has no cost on any device of machine 'uniform:2'", "info", graph, "--machine", "uniform:2")
+        bare = self.write("bare.json", {"format": "doppler-machine", "version": 1, "name": "bare",
+                                        "devices": [{"name": "d", "type": "gpu"}]})
+        self.fails(2, "has no cost on any device of machine 'bare'", "info", graph, "--machine", bare)
 
     def test_in_a_graph_is_refused(self):
         for name, content in [("empty", ""), ("garbage", "\x01\x02\x03"), ("truncated.json", '{"format":"doppler-gr'),

@@ -30,3 +30,4 @@ class CommandCase(unittest.TestCase):
         self.assertTrue(done.stderr.startswith("doppler: "), done.stderr)
         self.assertIn(message, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done

@@ -18,7 +18,8 @@ namespace doppler {
 namespace {
 
 std::string machine_help() {
-  std::string help = "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, or a preset:";
+  std::string help = "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, a kind and a number such as h100:8 or "
+                     "rtx4090:1+rtx3060:1 (see 'doppler machines'), or a preset:";
   for (const MachinePreset& preset : machine_presets()) help += fmt::format(" {}", preset.name);
   return help;
 }
@@ -51,8 +52,14 @@ void add_output_flags(CLI::App& verb, Options& options) {
   verb.add_flag("-q,--quiet", options.quiet, "No progress, notes or warnings on standard error");
 }
 
+void add_quiet_flag(CLI::App& verb) {
+  verb.add_flag("-q,--quiet")->description("No progress, notes or warnings on standard error");
+}
+
 void add_machine_flag(CLI::App& verb, Options& options, bool required) {
   verb.add_option("-m,--machine", options.machine, machine_help())->type_name("MACHINE")->required(required);
+  verb.add_option("--reserve", options.reserve, "How much of every device's memory stays free, such as 10%")
+      ->type_name("SHARE");
 }
 
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims) {
@@ -64,9 +71,20 @@ void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims) {
 void add_graph_flags(CLI::App& verb, Options& options) {
   verb.add_flag("--repair", options.repair, "Fix the known damage of the published graphs instead of warning");
   add_dim_flag(verb, options.dims);
-  verb.add_option("--shard", options.shard, "ONNX: cut every op that can be cut in at most this many blocks")
-      ->check(whole_number())
+  verb.add_option("--shard", options.shard,
+                  "ONNX: cut every op that can be cut in at most this many blocks; auto: as pays best (place)")
       ->type_name("PARTS");
+  verb.add_option("--times", options.times,
+                  "Measured times of ops: CSV, an ONNX Runtime or PyTorch profile, a trace of ours (docs/profiles.md); "
+                  "may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
+void add_granularity_flag(CLI::App& verb, Options& options) {
+  verb.add_option("--granularity", options.granularity,
+                  "What stays together on one device: op, module or layer (repeated blocks), by names of ops")
+      ->default_str("op; module for --export device-map");
 }
 
 void add_rule_flags(CLI::App& verb, Options& options) {
@@ -106,7 +124,8 @@ void add_search_flags(CLI::App& verb, Options& options) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   verb.add_flag("--published", options.published, "critical_path as published, with its defects");
-  verb.add_option("--pin", options.pins, "Keep an op on a device (by name or index); may be repeated")
+  verb.add_option("--pin", options.pins, "Keep ops on a device (by name or index): an op, a module, or a pattern such as '*conv1*'; may be "
+                  "repeated")
       ->type_name("OP=DEVICE")
       ->allow_extra_args(false);
 }

@@ -18,7 +18,10 @@ struct Options {
   std::string machine;
   bool repair = false;
   std::vector<std::string> dims;  // "name=size"
-  std::uint32_t shard = 0;        // 0: ops stay whole
+  std::string shard;              // a number, or "auto"; empty: ops stay whole
+  std::string granularity;        // empty: op
+  std::vector<std::string> times;
+  std::string reserve;            // of every device's memory, kept free; empty: nothing
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
@@ -44,10 +47,13 @@ struct Options {
 CLI::Validator whole_number();
 
 void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
+// For verbs that have nothing to say but their output, so that scripts may say --quiet to all.
+void add_quiet_flag(CLI::App& verb);
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims);
-void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard
+void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard --times
 void add_rule_flags(CLI::App& verb, Options& options);   // --discipline … --seed
+void add_granularity_flag(CLI::App& verb, Options& options);
 void add_objective_flag(CLI::App& verb, Options& options);
 void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin
 

@@ -20,7 +20,8 @@ enum class Format { native, published, stg, wfcommons, dnn_partitioning };
 constexpr std::string_view kWhitespace = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kRequired =
-    "a graph as native JSON, published .txt, STG, WfCommons JSON or dnn-partitioning JSON (docs/formats.md)";
+    "a graph as native JSON, published .txt, STG, WfCommons JSON or dnn-partitioning JSON, an ONNX model, or a program "
+    "(.ein) (docs/formats.md)";
 
 // Top-level keys that only one format has.
 constexpr std::array<std::pair<std::string_view, Format>, 10> kDecisiveKeys = {{

@@ -21,6 +21,10 @@ class Portfolio {
   Portfolio(const Problem& problem, Objective& objective, const MethodOptions& options)
       : problem_(problem), objective_(objective), options_(options) {}
 
+  void consider_start() {
+    if (options_.start && objective_.fits_in_memory(*options_.start)) consider("start", {.placement = *options_.start});
+  }
+
   void ask_cheap_methods(bool promised) {
     for (const CheapMethod& method : cheap_methods()) {
       if (method.promised != promised || late_) continue;
@@ -115,6 +119,7 @@ class Portfolio {
 
 Proposal portfolio(const Problem& problem, Objective& objective, const MethodOptions& options) {
   Portfolio all(problem, objective, options);
+  all.consider_start();
   all.ask_cheap_methods(true);
   all.ask_policy();
   all.ask_cheap_methods(false);

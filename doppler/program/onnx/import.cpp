@@ -154,9 +154,30 @@ std::vector<OpId> ops_of_nodes(const Reading& reading, const std::vector<OpId>& 
   return result;
 }
 
-void annotate(onnx::NodeProto& node, const std::string& device) {
+std::vector<OnnxParameter> parameters_of(const Reading& reading, const std::vector<OpId>& op_of) {
+  std::vector<OnnxParameter> all;
+  for (const ModelParameter& parameter : reading.parameters) all.push_back({parameter.name, parameter.bytes, {}});
+  for (std::size_t i = 0; i < reading.ops.size(); ++i) {
+    if (reading.ops[i].view) continue;
+    for (const ValueId id : reading.ops[i].inputs) {
+      if (id == kNone) continue;
+      for (const std::uint32_t parameter : reading.values[source_of(reading, id).value].parameters) {
+        std::vector<OpId>& readers = all[parameter].readers;
+        if (readers.empty() || readers.back() != op_of[i]) readers.push_back(op_of[i]);
+      }
+    }
+  }
+  std::erase_if(all, [](const OnnxParameter& parameter) { return parameter.readers.empty(); });
+  for (OnnxParameter& parameter : all) {
+    std::sort(parameter.readers.begin(), parameter.readers.end());
+    parameter.readers.erase(std::unique(parameter.readers.begin(), parameter.readers.end()), parameter.readers.end());
+  }
+  return all;
+}
+
+void annotate(onnx::NodeProto& node, const std::string& key, const std::string& device) {
   onnx::StringStringEntryProto property;
-  property.set_key("doppler.device");
+  property.set_key(key);
   property.set_value(device);
   // NodeProto.metadata_props came with IR version 10; libonnx 1.12 carries the field without knowing its name.
   constexpr int kMetadataProps = 9;
@@ -171,9 +192,9 @@ void annotate(onnx::NodeProto& node, const std::string& device) {
   fields.AddLengthDelimited(kMetadataProps, property.SerializeAsString());
   for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
     if (attribute.has_g())
-      for (onnx::NodeProto& inside : *attribute.mutable_g()->mutable_node()) annotate(inside, device);
+      for (onnx::NodeProto& inside : *attribute.mutable_g()->mutable_node()) annotate(inside, key, device);
     for (onnx::GraphProto& body : *attribute.mutable_graphs())
-      for (onnx::NodeProto& inside : *body.mutable_node()) annotate(inside, device);
+      for (onnx::NodeProto& inside : *body.mutable_node()) annotate(inside, key, device);
   }
 }
 
@@ -202,27 +223,30 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
     return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph,
             totals,
             std::move(reading.warnings),
+            {},
             {}};
   }
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());
-  return {std::move(graph), totals, std::move(reading.warnings), std::move(op_of_node)};
+  return {std::move(graph), totals, std::move(reading.warnings), std::move(op_of_node),
+          parameters_of(reading, builder.op_of())};
 }
 
-std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node) {
+std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node,
+                          const std::string& key, const std::map<std::string, std::string>& model_properties) {
   onnx::ModelProto model = parsed(content);
   for (int i = 0; i < model.graph().node_size(); ++i)
-    annotate(*model.mutable_graph()->mutable_node(i), device_of_node[static_cast<std::size_t>(i)]);
+    annotate(*model.mutable_graph()->mutable_node(i), key, device_of_node[static_cast<std::size_t>(i)]);
+  for (const auto& [name, value] : model_properties) {
+    onnx::StringStringEntryProto* property = nullptr;
+    for (onnx::StringStringEntryProto& old : *model.mutable_metadata_props())
+      if (old.key() == name) property = &old;
+    if (property == nullptr) property = model.add_metadata_props();
+    property->set_key(name);
+    property->set_value(value);
+  }
   return model.SerializeAsString();
-}
-
-std::vector<std::string> onnx_node_names(std::string_view content) {
-  const onnx::ModelProto model = parsed(content);
-  std::vector<std::string> names;
-  for (const onnx::NodeProto& node : model.graph().node())
-    names.push_back(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
-  return names;
 }
 
 }  // namespace doppler::program

@@ -27,6 +27,13 @@ struct OnnxTotals {
   std::size_t nodes = 0, folded_nodes = 0;  // of the file; folded ones cost nothing and are not scheduled
 };
 
+// A parameter of a model and the ops that read it, itself or what was computed from it beforehand.
+struct OnnxParameter {
+  std::string name;
+  Bytes bytes = 0;
+  std::vector<OpId> readers;  // ascending
+};
+
 struct ImportedModel {
   Graph graph;
   OnnxTotals totals;
@@ -34,6 +41,8 @@ struct ImportedModel {
   // Per node of the main graph, in file order: the op that runs it. A view runs with the op that writes what it reads,
   // any other folded node with the first op that needs it. Empty if the model was cut.
   std::vector<OpId> op_of_node;
+  // Those that an op reads, in the order of the file. Empty if the model was cut.
+  std::vector<OnnxParameter> parameters;
 };
 
 // Tells a model by its first bytes: no text starts like a protobuf with a small integer in field 1.
@@ -43,10 +52,10 @@ bool looks_like_onnx(std::string_view content);
 // that does not depend on the data folded away. `where` starts every error text. Throws InputError.
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options = {});
 
-// Returns the model with a metadata property "doppler.device" on each node, nodes in bodies included;
-// `device_of_node` is in the order of the file.
-std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node);
-// Returns the name of each node of the main graph, its first output where it has none.
-std::vector<std::string> onnx_node_names(std::string_view content);
+// Returns the model with a metadata property on each node, nodes in bodies included, and further ones of the model
+// itself; `device_of_node` is in the order of the file.
+std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node,
+                          const std::string& key = "doppler.device",
+                          const std::map<std::string, std::string>& model_properties = {});
 
 }  // namespace doppler::program

@@ -402,6 +402,7 @@ void ModelReader::refuse_unknown(const onnx::NodeProto& node, const std::string&
 }
 
 void ModelReader::refuse_unused_dims() const {
+  constexpr std::size_t kLongestInputs = 200;  // characters of names
   for (const auto& [key, size] : dims_) {
     if (dims_used_.contains(key)) continue;
     std::set<std::string> symbols;
@@ -410,9 +411,16 @@ void ModelReader::refuse_unused_dims() const {
         if (dim.has_dim_param() && !dim.dim_param().empty()) symbols.insert("'" + dim.dim_param() + "'");
     std::string known;
     for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
+    // No dimension has a name: the inputs have numbers.
+    std::string inputs;
+    const std::set<std::string> weights = weight_inputs(reading_.model.graph());
+    for (const auto& input : reading_.model.graph().input())
+      if (known.empty() && !weights.contains(input.name()) && !inputs.ends_with("…"))
+        inputs += inputs.size() < kLongestInputs ? fmt::format("{}'{}:0'", inputs.empty() ? "" : ", ", input.name()) : ", …";
     throw InputError(fmt::format(
         "{}: --dim {}={} names no dimension; required {}tensor:axis", reading_.where, key, size,
-        known.empty() ? "no name, as no dimension is symbolic, but " : fmt::format("one of {} or ", known)));
+        known.empty() ? fmt::format("no name, as all sizes are fixed, but an input, such as {}, as ", inputs)
+                      : fmt::format("one of {} or ", known)));
   }
 }
 
