@@ -85,7 +85,7 @@ void run_calibrate(const CalibrateOptions& options) {
     throw InputError("-o and --json: both are standard output; required at most one");
   std::vector<std::string> inputs = options.graphs;
   inputs.push_back(options.machine);
-  check_outputs(inputs, {{"-o", options.output}, {"--json", options.json}});
+  check_outputs(inputs, {{"-o", options.output}, {"--json", options.json}, {"--html", options.html}});
   const bool cuda = options.executor.devices == "cuda";
   if (cuda && options.count == 0 && options.machine.empty())
     throw InputError("calibrate: no number of GPUs; required --count or --machine");

@@ -33,7 +33,7 @@ std::vector<std::string> split_names(const std::string& names) {
 void run_compare(const CompareFlags& options) {
   std::vector<std::string> inputs = options.graphs;
   inputs.insert(inputs.end(), {options.machine, options.policy.checkpoint});
-  check_outputs(inputs, {{"--json", options.json}});
+  check_outputs(inputs, {{"--json", options.json}, {"--html", options.html}});
   const std::vector<std::string> names = split_names(options.methods);
   PlaceOptions placing = place_options(options, options.policy);
   check(names, placing);                // A bad flag is better found before the graphs are read.

@@ -130,7 +130,8 @@ GraphFacts gather(const GraphFile& file, const Problem* problem) {
 }
 
 void run_info(const InfoOptions& options) {
-  check_outputs({options.graph, options.machine}, {{"--dot", options.dot}, {"--json", options.json}});
+  check_outputs({options.graph, options.machine},
+                {{"--dot", options.dot}, {"--json", options.json}, {"--html", options.html}});
   std::optional<Machine> machine;
   if (!options.machine.empty()) machine = machine_from(options);
   const GraphFile file = load_graph(options.graph, machine ? &*machine : nullptr, options);

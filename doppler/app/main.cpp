@@ -84,6 +84,8 @@ void add_verbs(CLI::App& command) {
   add_generate(command);
   add_lower(command);
   add_explain(command);
+  add_report(command);
+  add_watch(command);
   add_help(command);
   add_completion(command);
 }

@@ -12,6 +12,7 @@
 #include "doppler/base/file.h"
 #include "doppler/report/export.h"
 #include "doppler/results.h"
+#include "doppler/why.h"
 
 namespace doppler {
 namespace {
@@ -51,7 +52,7 @@ void run_place(PlaceFlags flags) {
   if (flags.output == "-" && flags.json_to_stdout())
     throw InputError("-o and --json: both are standard output; required at most one");
   check_outputs({flags.graph, flags.machine, flags.policy.checkpoint, flags.start},
-                {{"-o", flags.output}, {"--json", flags.json}});
+                {{"-o", flags.output}, {"--json", flags.json}, {"--html", flags.html}});
   PlaceOptions options = options_of(flags);
   check(options);  // a bad flag is better found before a large graph is read
   std::optional<ExportFormat> format;
@@ -73,9 +74,14 @@ void run_place(PlaceFlags flags) {
     options.start = [&](const LoadedProblem& loaded) {
       return read_placement_for(flags.start, loaded, flags.quiet, "starting from it with");
     };
-  const PlacedFile placed = place_file(flags.graph, machine_from(flags), load_options(flags), options);
+  PlacedFile placed = place_file(flags.graph, machine_from(flags), load_options(flags), options);
   progress.reset();
 
+  if (flags.wants_schedule()) {
+    const Problem& problem = placed.loaded.problem;
+    const Placement& placement = placed.result.placement;
+    placed.result.run.schedule = schedule_of(problem, placement, ExactObjective(problem).simulate(placement));
+  }
   if (flags.output == "-") write_json_if_asked(flags, to_json(placed.result));  // Files first: standard output may fail.
   if (!flags.output.empty()) write_file_atomically(flags.output, written(placed, format));
   if (flags.output != "-") present(flags, placed.result);
@@ -118,6 +124,7 @@ void add_place(CLI::App& command) {
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
+  add_timeline_flag(*verb, *options);
   verb->footer("Example:\n  doppler place examples/blocks.json --machine p100x4 --time 5s -o placement.json");
   verb->callback([options] { run_place(*options); });
 }

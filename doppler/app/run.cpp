@@ -14,6 +14,7 @@
 #include "doppler/base/file.h"
 #include "doppler/program/text/program_json.h"
 #include "doppler/report/trace.h"
+#include "doppler/why.h"
 
 namespace doppler {
 namespace {
@@ -58,6 +59,7 @@ void check_files(const RunFlags& options) {
   const ServeOptions& serving = options.serve;
   check_outputs({options.graph, options.placement, options.machine, serving.checkpoint}, {{"--trace", options.trace},
                                                                                           {"--json", options.json},
+                                                                                          {"--html", options.html},
                                                                                           {"--log", serving.log},
                                                                                           {"--plot", serving.plot},
                                                                                           {"--state", serving.state},
@@ -98,6 +100,10 @@ void run_verb(RunFlags options) {
     }
   if (!options.trace.empty())
     write_file_atomically(options.trace, timeline_to_trace(last, loaded.problem.graph(), loaded.problem.machine()));
+  if (options.wants_schedule()) {
+    result.schedule = schedule_of(loaded.problem, placement, last, true);
+    result.simulated = schedule_of(loaded.problem, placement, ExactObjective(loaded.problem).simulate(placement));
+  }
   present(options, result);
 }
 
@@ -122,6 +128,7 @@ void add_run(CLI::App& command) {
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
+  add_timeline_flag(*verb, *options);
   verb->footer(
       "Example:\n  doppler generate chainmm --size 2048 --parts 8 -o g.json\n  doppler calibrate g.json -o box.json\n"
       "  doppler place g.json --machine box.json -o p.json\n  doppler run g.json p.json --machine box.json");

@@ -10,6 +10,7 @@
 #include "doppler/base/file.h"
 #include "doppler/graph/formats/dot.h"
 #include "doppler/report/trace.h"
+#include "doppler/why.h"
 
 namespace doppler {
 namespace {
@@ -19,8 +20,9 @@ struct SimulateOptions : Options {
 };
 
 void run_simulate(const SimulateOptions& options) {
-  check_outputs({options.graph, options.placement, options.machine},
-                {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}});
+  check_outputs(
+      {options.graph, options.placement, options.machine},
+      {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}, {"--html", options.html}});
   const LoadedProblem loaded = load(options.graph, options);
   if (!options.objective.empty()) make_objective(options.objective, loaded.problem);  // It may contradict the machine.
   const Placement placement =
@@ -34,6 +36,7 @@ void run_simulate(const SimulateOptions& options) {
   SimulationResult result = simulate(loaded.problem, placement, timeline);
   result.outcome.made.graph = loaded.file.path;
   result.outcome.objective = options.objective;
+  if (options.wants_schedule()) result.schedule = schedule_of(loaded.problem, placement, timeline);
   present(options, result);
   if (timeline.overflow) throw InfeasibleError(describe(loaded.file.path, loaded.problem, *timeline.overflow));
 }
@@ -54,6 +57,7 @@ void add_simulate(CLI::App& command) {
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
   add_output_flags(*verb, *options);
+  add_timeline_flag(*verb, *options);
   verb->footer("Example:\n  doppler simulate examples/blocks.json placement.json --machine p100x4 --trace trace.json");
   verb->callback([options] { run_simulate(*options); });
 }

@@ -386,7 +386,7 @@ void refuse_if_nothing_fits(TrainingSession& session, const TrainingResult& resu
 }
 
 void run_train(const TrainOptions& options) {
-  check_outputs(options.graphs, {{"--json", options.json}});
+  check_outputs(options.graphs, {{"--json", options.json}, {"--html", options.html}});
   TrainingSession session(options);
   keep_when_interrupted();
   session.run();

@@ -71,7 +71,7 @@ void run_validate(const ValidateOptions& options) {
     throw InputError("--placements, --repeat: required at least 2 placements and 1 run");
   std::vector<std::string> inputs = options.graphs;
   inputs.insert(inputs.end(), {options.machine, options.policy.checkpoint});
-  check_outputs(inputs, {{"--plot", options.plot}, {"--json", options.json}});
+  check_outputs(inputs, {{"--plot", options.plot}, {"--json", options.json}, {"--html", options.html}});
   const std::unique_ptr<LearnedPolicy> policy =
       load_policy(options.policy.checkpoint, {.samples = options.policy.samples});
   ValidityResult results;

@@ -21,6 +21,8 @@ void add_train(CLI::App& command);
 void add_generate(CLI::App& command);
 void add_lower(CLI::App& command);
 void add_explain(CLI::App& command);
+void add_report(CLI::App& command);
+void add_watch(CLI::App& command);
 void add_help(CLI::App& command);
 void add_completion(CLI::App& command);
 

@@ -10,6 +10,7 @@
 #include "doppler/base/terminal_text.h"
 #include "doppler/graph/formats/json_reader.h"
 #include "doppler/report/clean_names.h"
+#include "doppler/report/schedule_fields.h"
 #include "doppler/results.h"
 
 // Every result has one list of fields, fields(archive, result), that serves both the writer and the reader, so that
@@ -36,10 +37,7 @@ constexpr std::array kBoundKinds = {LowerBound::Kind::work,          LowerBound:
 
 double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-template <typename T, typename Plain>
-concept Is = std::same_as<std::remove_const_t<T>, Plain>;
-
-// ---- the fields of every result ----
+// ---- the fields of every result; those of schedules are in schedule_fields.h ----
 
 template <typename Archive, Is<DeviceUse> T>
 void fields(Archive& a, T& use) {
@@ -103,6 +101,7 @@ void fields(Archive& a, T& result) {
   a("overflow", result.overflow);
   a("devices", result.devices);
   a("transfers", result.transfers);
+  a("schedule", result.schedule);
 }
 template <typename Archive, Is<PlaceResult::ShardHint> T>
 void fields(Archive& a, T& hint) {
@@ -249,6 +248,8 @@ void fields(Archive& a, T& run) {
   a("interrupted", run.interrupted);
   a("last", run.last);
   a("device_times", run.device_times);
+  a("schedule", run.schedule);
+  a("simulated", run.simulated);
 }
 
 template <typename Archive, Is<ServiceResult::Drift> T>
@@ -749,8 +750,9 @@ std::string to_json(const AnyResult& result) {
         fields(writer, value);
       },
       result);
-  // Names come from files and paths, which need not be UTF-8.
-  return file.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  // The columns of a schedule are for programs, and long. Names come from files and paths, which need not be UTF-8.
+  const int indent = file.contains("schedule") ? -1 : 2;
+  return file.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 AnyResult parse_result(const std::string& where, std::string_view text) {

@@ -46,6 +46,26 @@ void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<co
   live(produced.device, produced.start, released);
 }
 
+// Everything that takes or releases memory while the run goes on, by time.
+std::vector<Event> events_of(const Graph& graph, const Timeline& timeline,
+                             const std::vector<const Timeline::Execution*>& run_of_op) {
+  // Transfers by tensor, a counting sort.
+  std::vector<std::uint32_t> first(std::size_t{graph.tensor_count()} + 1, 0), moves(timeline.transfers.size());
+  for (const Timeline::Transfer& transfer : timeline.transfers) ++first[transfer.tensor];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (std::size_t i = moves.size(); i-- > 0;)
+    moves[--first[timeline.transfers[i].tensor]] = static_cast<std::uint32_t>(i);
+  std::vector<Event> events;
+  events.reserve(2 * (graph.tensor_count() + moves.size()));
+  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
+    add_tensor_events(graph, tensor, run_of_op, timeline.transfers,
+                      std::span(moves).subspan(first[tensor], first[tensor + 1] - first[tensor]), events);
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tie(a.time, a.takes, a.device, a.op) < std::tie(b.time, b.takes, b.device, b.op);
+  });
+  return events;
+}
+
 }  // namespace
 
 bool surely_fits(const Problem& problem, std::span<const DeviceId> device_of_op) {
@@ -99,21 +119,7 @@ void account_memory(const Problem& problem, Timeline& timeline) {
     if (graph.parameter_bytes(execution.op) > 0) check(execution.device, execution.op);
   timeline.peak_memory = used;
 
-  // Transfers by tensor, a counting sort.
-  std::vector<std::uint32_t> first(std::size_t{graph.tensor_count()} + 1, 0), moves(timeline.transfers.size());
-  for (const Timeline::Transfer& transfer : timeline.transfers) ++first[transfer.tensor];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  for (std::size_t i = moves.size(); i-- > 0;)
-    moves[--first[timeline.transfers[i].tensor]] = static_cast<std::uint32_t>(i);
-  std::vector<Event> events;
-  events.reserve(2 * (graph.tensor_count() + moves.size()));
-  for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
-    add_tensor_events(graph, tensor, run_of_op, timeline.transfers,
-                      std::span(moves).subspan(first[tensor], first[tensor + 1] - first[tensor]), events);
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return std::tie(a.time, a.takes, a.device, a.op) < std::tie(b.time, b.takes, b.device, b.op);
-  });
-  for (const Event& event : events) {
+  for (const Event& event : events_of(graph, timeline, run_of_op)) {
     if (!event.takes) {
       used[event.device] -= event.bytes;
       continue;
@@ -122,6 +128,23 @@ void account_memory(const Problem& problem, Timeline& timeline) {
     timeline.peak_memory[event.device] = std::max(timeline.peak_memory[event.device], used[event.device]);
     check(event.device, event.op);
   }
+}
+
+std::vector<MemoryStep> memory_over_time(const Problem& problem, const Timeline& timeline) {
+  const Graph& graph = problem.graph();
+  std::vector<const Timeline::Execution*> run_of_op(graph.op_count(), nullptr);
+  std::vector<Bytes> used(problem.device_count(), 0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    run_of_op[execution.op] = &execution;
+    used[execution.device] += graph.parameter_bytes(execution.op);
+  }
+  std::vector<MemoryStep> steps;
+  for (DeviceId device = 0; device < used.size(); ++device) steps.push_back({0, device, used[device]});
+  for (const Event& event : events_of(graph, timeline, run_of_op)) {
+    used[event.device] += event.takes ? event.bytes : -event.bytes;
+    steps.push_back({event.time, event.device, used[event.device]});
+  }
+  return steps;
 }
 
 }  // namespace doppler

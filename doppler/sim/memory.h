@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "doppler/problem.h"
 #include "doppler/timeline.h"
@@ -14,6 +15,15 @@ namespace doppler {
 // transfer until its last consumer there has ended. A tensor that nobody reads is a result and stays. At one
 // instant memory is released before it is taken.
 void account_memory(const Problem& problem, Timeline& timeline);
+
+// When the bytes in use on a device change, and to what; by time. What is released at an instant has gone before what is
+// taken at it is there.
+struct MemoryStep {
+  Seconds time = 0;
+  DeviceId device = 0;
+  Bytes used = 0;
+};
+std::vector<MemoryStep> memory_over_time(const Problem& problem, const Timeline& timeline);
 
 // True if every device could keep its parameters and every tensor that it ever sees all the time: then it fits whatever
 // the timeline, which need not be known. False does not mean that it does not fit.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "doppler/base/error.h"
+
 namespace doppler {
 namespace {
 
@@ -24,10 +26,22 @@ class Accountant {
     const Seconds ready = std::clamp(execution.ready, from, execution.start);
     if (!copies_.empty()) return charge_copying_gap(from, ready, execution, time);
     time.memory += execution.start - ready;
-    const Timeline::Transfer* last = last_arrival(execution);
-    const Seconds queueing = last == nullptr ? 0 : overlap(from, ready, last->queued, last->start);
-    time.channel += queueing;
-    time.data += ready - from - queueing;
+    const auto [queued, sent] = queueing(from, ready, execution);
+    time.channel += sent - queued;
+    time.data += ready - from - (sent - queued);
+  }
+  // The same as gaps of one cause each, by time.
+  void split_gap(Seconds from, const Timeline::Execution& execution, std::vector<IdleGap>& gaps) const {
+    using Waits = IdleGap::Waits;
+    const Seconds ready = std::clamp(execution.ready, from, execution.start);
+    const auto [queued, sent] = queueing(from, ready, execution);
+    const auto add = [&](Seconds start, Seconds end, Waits waits) {
+      if (end > start) gaps.push_back({execution.device, execution.slot, start, end, waits});
+    };
+    add(from, queued, Waits::data);
+    add(queued, sent, Waits::channel);
+    add(sent, ready, Waits::data);
+    add(ready, execution.start, Waits::memory);
   }
 
  private:
@@ -43,6 +57,13 @@ class Accountant {
     time.copying += before + after;
     time.data += ready - from - before;
     time.memory += execution.start - ready - after;
+  }
+
+  // The part of a gap in which the input that came last stood in front of a busy link; of no length if it did not.
+  std::pair<Seconds, Seconds> queueing(Seconds from, Seconds ready, const Timeline::Execution& execution) const {
+    const Timeline::Transfer* last = last_arrival(execution);
+    if (last == nullptr || overlap(from, ready, last->queued, last->start) == 0) return {from, from};
+    return {std::max(from, last->queued), std::min(ready, last->start)};
   }
 
   std::uint64_t key(TensorId tensor, DeviceId dst) const { return std::uint64_t{tensor} * devices_ + dst; }
@@ -78,6 +99,38 @@ std::vector<DeviceTime> account_time(const Problem& problem, const Timeline& tim
   for (DeviceId device = 0; device < problem.device_count(); ++device)
     result[device].done = timeline.makespan - free_at[device];
   return result;
+}
+
+std::string_view to_string(IdleGap::Waits waits) {
+  switch (waits) {
+    case IdleGap::Waits::data:
+      return "data";
+    case IdleGap::Waits::channel:
+      return "channel";
+    case IdleGap::Waits::memory:
+      return "memory";
+    case IdleGap::Waits::nothing:
+      return "done";
+  }
+  throw InternalError("unknown cause of a gap");
+}
+
+std::vector<IdleGap> idle_gaps(const Problem& problem, const Timeline& timeline) {
+  const Accountant accountant(problem, timeline);
+  std::vector<IdleGap> gaps;
+  std::vector<std::vector<Seconds>> free_at(problem.device_count());
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    free_at[device].assign(problem.machine().device(device).slots, 0.0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    Seconds& free = free_at[execution.device][execution.slot];
+    accountant.split_gap(free, execution, gaps);
+    free = execution.end;
+  }
+  for (DeviceId device = 0; device < problem.device_count(); ++device)
+    for (std::uint32_t slot = 0; slot < free_at[device].size(); ++slot)
+      if (free_at[device][slot] < timeline.makespan)
+        gaps.push_back({device, slot, free_at[device][slot], timeline.makespan, IdleGap::Waits::nothing});
+  return gaps;
 }
 
 }  // namespace doppler

@@ -9,6 +9,7 @@
 #include "doppler/bounds.h"
 #include "doppler/placement.h"
 #include "doppler/problem.h"
+#include "doppler/schedule.h"
 #include "doppler/time_account.h"
 #include "doppler/timeline.h"
 
@@ -76,6 +77,7 @@ struct SimulationResult {
   std::optional<OverflowFact> overflow;  // none: it fits
   std::vector<DeviceUse> devices;
   Traffic transfers;
+  std::optional<Schedule> schedule = {};  // where somebody asked for it
 
   bool operator==(const SimulationResult&) const = default;
 };
@@ -327,6 +329,7 @@ struct RunResult {
   bool interrupted = false;
   Seconds last = 0;  // the makespan that the devices' times are of
   std::vector<Device> device_times;
+  std::optional<Schedule> schedule = {}, simulated = {};  // of the last run, and predicted; where somebody asked for it
 
   bool operator==(const RunResult&) const = default;
 };

@@ -7,6 +7,7 @@
 //
 // Limits. Devices of one slot; a gap has one cause, that of the input that came last.
 
+#include <string_view>
 #include <vector>
 
 #include "doppler/problem.h"
@@ -25,6 +26,19 @@ struct DeviceTime {
 
   bool operator==(const DeviceTime&) const = default;
 };
+
+// A time in which a slot of a device did nothing, by what it waited for.
+struct IdleGap {
+  enum class Waits : std::uint8_t { data, channel, memory, nothing };  // as in DeviceTime; nothing: it had no more ops
+
+  DeviceId device = 0;
+  std::uint32_t slot = 0;
+  Seconds start = 0, end = 0;
+  Waits waits = Waits::data;
+};
+std::string_view to_string(IdleGap::Waits waits);  // "data", "channel", "memory", "done"
+// All of them, where devices do not copy for themselves.
+std::vector<IdleGap> idle_gaps(const Problem& problem, const Timeline& timeline);
 
 // Accounts for a timeline, simulated or real, on devices of one slot. A gap belongs to the op that ends it, and what it
 // waited for is its input that came last. What a real device folds in a gap is not counted as busy here.

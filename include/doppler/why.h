@@ -34,4 +34,8 @@ DiffResult diff(const Problem& problem, const Placement& a, const Placement& b, 
 // Pins and groups keep their cause. Takes a simulation per unit and device.
 std::vector<Cause> simulated_causes(const Problem& problem, const Placement& placement);
 
+// A run for drawing (schedule.h): the timeline of a placement, simulated or measured.
+Schedule schedule_of(const Problem& problem, const Placement& placement, const Timeline& timeline,
+                     bool measured = false);
+
 }  // namespace doppler

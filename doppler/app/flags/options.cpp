@@ -11,6 +11,7 @@
 #include "doppler/app/console.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/report.h"
 #include "doppler/report/text.h"
 #include "doppler/results.h"
 
@@ -49,7 +50,12 @@ CLI::Validator whole_number() {
 void add_output_flags(CLI::App& verb, Options& options) {
   verb.add_option("--json", options.json, "JSON instead of tables; with a file, JSON there and tables here")
       ->type_name("[FILE]");
+  verb.add_option("--html", options.html, "The result as a page to look at, in one file")->type_name("FILE");
   verb.add_flag("-q,--quiet", options.quiet, "No progress, notes or warnings on standard error");
+}
+
+void add_timeline_flag(CLI::App& verb, Options& options) {
+  verb.add_flag("--timeline", options.timeline, "JSON has the timeline too, which 'doppler report' draws");
 }
 
 void add_quiet_flag(CLI::App& verb) {
@@ -183,6 +189,8 @@ void print_text(const Options& options, const std::string& text) {
 
 void present(const Options& options, const AnyResult& result) {
   if (!options.json.empty()) write_json_if_asked(options, to_json(result));
+  if (!options.html.empty())
+    write_file_atomically(options.html, report_page(options.html, {{.name = options.html, .result = result}}));
   print_text(options, to_text(result));
 }
 

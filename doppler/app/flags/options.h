@@ -38,15 +38,20 @@ struct Options {
 
   bool quiet = false;
   std::string json;  // empty: none; "-": standard output instead of the tables
+  std::string html;  // empty: none
+  bool timeline = false;
 
   bool json_to_stdout() const { return json == "-"; }
+  // Whether results are to carry schedules.
+  bool wants_schedule() const { return timeline || !html.empty(); }
 };
 
 // For unsigned options: CLI11 alone would read -1 as the largest number, and too large a number as the
 // largest too.
 CLI::Validator whole_number();
 
-void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
+void add_output_flags(CLI::App& verb, Options& options);    // --json --html --quiet
+void add_timeline_flag(CLI::App& verb, Options& options);  // --timeline
 // For verbs that have nothing to say but their output, so that scripts may say --quiet to all.
 void add_quiet_flag(CLI::App& verb);
 void add_machine_flag(CLI::App& verb, Options& options, bool required);

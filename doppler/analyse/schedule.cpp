@@ -1,0 +1,159 @@
+#include "doppler/why.h"
+
+#include <algorithm>
+#include <map>
+
+#include "doppler/analyse/chain.h"
+#include "doppler/sim/memory.h"
+#include "doppler/time_account.h"
+
+namespace doppler {
+namespace {
+
+constexpr double kTicks = 1e9;
+
+// Numbers for names, in the order of their first use.
+class Names {
+ public:
+  explicit Names(std::vector<std::string>& names) : names_(names) {}
+  std::uint32_t number(std::string_view name) {
+    const auto [entry, added] = numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+    if (added) names_.emplace_back(name);
+    return entry->second;
+  }
+
+ private:
+  std::vector<std::string>& names_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+class ScheduleMaker {
+ public:
+  ScheduleMaker(const Problem& problem, const Placement& placement, const Timeline& timeline)
+      : problem_(problem), graph_(problem.graph()), placement_(placement), timeline_(timeline) {
+    schedule_.unitless = graph_.unitless();
+    schedule_.makespan = timeline.makespan;
+    schedule_.tick = timeline.makespan > 0 ? timeline.makespan / kTicks : 1;
+  }
+
+  Schedule make() && {
+    add_devices();
+    add_ops();
+    add_transfers();
+    add_memory();
+    Names waits(schedule_.waits);
+    add_gaps(waits);
+    add_chain(waits);
+    return std::move(schedule_);
+  }
+
+ private:
+  // What a real clock puts a little outside of the run is put at its ends.
+  std::uint32_t ticks(Seconds time) const {
+    return static_cast<std::uint32_t>(std::clamp(time / schedule_.tick, 0.0, 4 * kTicks) + 0.5);
+  }
+
+  void add_devices() {
+    Names types(schedule_.types);
+    for (DeviceId id = 0; id < problem_.device_count(); ++id) {
+      const Device& device = problem_.machine().device(id);
+      schedule_.devices.push_back({.name = device.name, .memory = device.memory, .slots = device.slots});
+      schedule_.type_of_device.push_back(types.number(device.type));
+    }
+    if (schedule_.types.size() < 2) return;
+    for (std::uint32_t type = 0; type < schedule_.types.size(); ++type) {
+      const auto first = std::find(schedule_.type_of_device.begin(), schedule_.type_of_device.end(), type);
+      const auto device = static_cast<DeviceId>(first - schedule_.type_of_device.begin());
+      Schedule::Ticks& times = schedule_.time_on.emplace_back();
+      for (OpId op = 0; op < graph_.op_count(); ++op)
+        times.push_back(problem_.costs().can_run(op, device) ? ticks(problem_.costs().op_time(op, device))
+                                                             : Schedule::kCannotRun);
+    }
+  }
+
+  void add_ops() {
+    Schedule::Ops& ops = schedule_.ops;
+    Names kinds(schedule_.kinds), causes(schedule_.causes);
+    const std::size_t count = graph_.op_count();
+    for (Schedule::Column* column : {&ops.device, &ops.slot, &ops.ready, &ops.start, &ops.end}) column->assign(count, 0);
+    ops.input_begin.push_back(0);
+    for (OpId op = 0; op < count; ++op) {
+      ops.name.push_back(graph_.name(op));
+      ops.kind.push_back(kinds.number(graph_.kind(op)));
+      if (!placement_.cause_of_op.empty()) ops.cause.push_back(causes.number(to_string(placement_.cause_of_op[op])));
+      for (const TensorId tensor : graph_.inputs(op)) ops.input.push_back(graph_.producer(tensor));
+      ops.input_begin.push_back(static_cast<std::uint32_t>(ops.input.size()));
+    }
+    for (const Timeline::Execution& run : timeline_.executions) {
+      ops.device[run.op] = run.device;
+      ops.slot[run.op] = run.slot;
+      ops.ready[run.op] = ticks(run.ready);
+      ops.start[run.op] = ticks(run.start);
+      ops.end[run.op] = ticks(run.end);
+    }
+  }
+
+  void add_transfers() {
+    Schedule::Transfers& transfers = schedule_.transfers;
+    for (const Timeline::Transfer& move : timeline_.transfers) {
+      number_of_transfer_[{move.tensor, move.dst}] = static_cast<std::uint32_t>(transfers.start.size());
+      transfers.producer.push_back(graph_.producer(move.tensor));
+      transfers.src.push_back(move.src);
+      transfers.dst.push_back(move.dst);
+      transfers.queued.push_back(ticks(move.queued));
+      transfers.start.push_back(ticks(move.start));
+      transfers.end.push_back(ticks(move.end));
+      transfers.bytes.push_back(graph_.bytes(move.tensor));
+    }
+  }
+
+  void add_memory() {
+    for (const MemoryStep& step : memory_over_time(problem_, timeline_)) {
+      Schedule::DeviceLane& lane = schedule_.devices[step.device];
+      const std::uint32_t time = ticks(step.time);
+      // Of what happens within a tick the most is kept: a peak must not get lost.
+      if (!lane.memory_times.empty() && lane.memory_times.back() == time) {
+        lane.memory_bytes.back() = std::max(lane.memory_bytes.back(), step.used);
+        continue;
+      }
+      lane.memory_times.push_back(time);
+      lane.memory_bytes.push_back(step.used);
+    }
+  }
+
+  void add_gaps(Names& waits) {
+    Schedule::Gaps& gaps = schedule_.gaps;
+    for (const IdleGap& gap : idle_gaps(problem_, timeline_)) {
+      gaps.device.push_back(gap.device);
+      gaps.slot.push_back(gap.slot);
+      gaps.start.push_back(ticks(gap.start));
+      gaps.end.push_back(ticks(gap.end));
+      gaps.waits.push_back(waits.number(to_string(gap.waits)));
+    }
+  }
+
+  void add_chain(Names& waits) {
+    for (const ChainStep& step : critical_chain(problem_, timeline_)) {
+      schedule_.chain.transfer.push_back(step.is_transfer ? 1 : 0);
+      schedule_.chain.id.push_back(step.is_transfer ? number_of_transfer_.at({step.tensor, step.dst}) : step.op);
+      schedule_.chain.waits.push_back(waits.number(to_string(step.waits)));
+    }
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Placement& placement_;
+  const Timeline& timeline_;
+  std::map<std::pair<TensorId, DeviceId>, std::uint32_t> number_of_transfer_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule schedule_of(const Problem& problem, const Placement& placement, const Timeline& timeline, bool measured) {
+  Schedule schedule = ScheduleMaker(problem, placement, timeline).make();
+  schedule.measured = measured;
+  return schedule;
+}
+
+}  // namespace doppler
