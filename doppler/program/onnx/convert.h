@@ -12,5 +12,6 @@ Tensor to_tensor(const onnx::TensorProto& tensor, const std::string& what);
 onnx::TensorProto to_proto(const Tensor& tensor);
 Node to_node(const onnx::NodeProto& node);
 GraphBody to_graph_body(const std::string& where, const onnx::GraphProto& graph);
+FunctionBody to_function_body(const std::string& where, const onnx::FunctionProto& function);
 
 }  // namespace doppler::model

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <variant>
@@ -17,6 +18,7 @@ struct Attribute {
                               std::vector<std::string>, Tensor, std::shared_ptr<const GraphBody>>;
   std::string name;
   Values value;
+  std::string refers_to = {};  // in a function: the attribute of the call whose value this one has
 };
 
 // The attributes of a node. Reading one that has another type than asked for throws InputError naming it.
@@ -25,6 +27,7 @@ class Attributes {
   Attributes() = default;
   Attributes(std::initializer_list<Attribute> list) : list_(list) {}
   void set(std::string name, Attribute::Values value);  // replaces one of the same name
+  void refer(std::string name, std::string to) { list_.push_back({std::move(name), Index{0}, std::move(to)}); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const Attribute* find(std::string_view name) const;
 
