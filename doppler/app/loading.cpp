@@ -40,6 +40,7 @@ LoadOptions load_options(const Options& options, Purpose purpose) {
   result.repair = options.repair;
   result.dims = parse_dims(options.dims);
   result.shard = options.shard;
+  result.rewrite = !options.no_rewrite;
   result.runnable = purpose == Purpose::execution;
   return result;
 }

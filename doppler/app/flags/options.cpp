@@ -67,6 +67,7 @@ void add_graph_flags(CLI::App& verb, Options& options) {
   verb.add_option("--shard", options.shard, "ONNX: cut every op that can be cut in at most this many blocks")
       ->check(whole_number())
       ->type_name("PARTS");
+  verb.add_flag("--no-rewrite", options.no_rewrite, "ONNX: keep the model's nodes as they are; fuse none");
 }
 
 void add_rule_flags(CLI::App& verb, Options& options) {

@@ -19,6 +19,7 @@ struct Options {
   bool repair = false;
   std::vector<std::string> dims;  // "name=size"
   std::uint32_t shard = 0;        // 0: ops stay whole
+  bool no_rewrite = false;
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
@@ -46,7 +47,7 @@ CLI::Validator whole_number();
 void add_output_flags(CLI::App& verb, Options& options);  // --json --quiet
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims);
-void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard
+void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard --no-rewrite
 void add_rule_flags(CLI::App& verb, Options& options);   // --discipline … --seed
 void add_objective_flag(CLI::App& verb, Options& options);
 void add_search_flags(CLI::App& verb, Options& options);  // --time … --pin

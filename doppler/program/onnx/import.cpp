@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/program/onnx/make_runnable.h"
 #include "doppler/program/onnx/model_to_program.h"
+#include "doppler/program/onnx/rewrite/rewrite.h"
 
 namespace doppler::program {
 namespace {
@@ -154,6 +156,13 @@ std::vector<OpId> ops_of_nodes(const Reading& reading, const std::vector<OpId>& 
   return result;
 }
 
+// Returns, for the nodes of a model before it was rewritten, the ops that run them now.
+std::vector<OpId> ops_before(const std::vector<int>& place, const std::vector<OpId>& op_of_node) {
+  std::vector<OpId> result;
+  for (const int node : place) result.push_back(node < 0 ? 0 : op_of_node[static_cast<std::size_t>(node)]);
+  return result;
+}
+
 void annotate(onnx::NodeProto& node, const std::string& device) {
   onnx::StringStringEntryProto property;
   property.set_key("doppler.device");
@@ -192,7 +201,7 @@ bool looks_like_onnx(std::string_view content) {
 
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options) {
   Reading reading = read_model(where, content, options.dims);
-  const OnnxTotals totals = totals_of(reading);
+  OnnxTotals totals = totals_of(reading);
   if (options.shard > 0) {
     Program program;
     model_to_program(reading, program);
@@ -204,10 +213,23 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
             std::move(reading.warnings),
             {}};
   }
+  Rewritten rewritten;
+  if (options.rewrite) {
+    rewritten = rewrite(reading);
+    std::vector<std::string> warnings = std::move(reading.warnings);
+    reading = read_again(where, std::move(reading.model), options.dims, std::move(reading.weights));
+    reading.warnings = std::move(warnings);
+    totals.flops = totals_of(reading).flops;
+  }
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());
-  return {std::move(graph), totals, std::move(reading.warnings), std::move(op_of_node)};
+  if (options.rewrite) op_of_node = ops_before(rewritten.place, op_of_node);
+  std::vector<std::string> warnings = std::move(reading.warnings);
+  std::shared_ptr<const model::RunnableModel> runnable;
+  if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of());
+  return {std::move(graph),      totals, std::move(warnings), std::move(op_of_node), std::move(rewritten.passes),
+          std::move(runnable)};
 }
 
 std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node) {
