@@ -119,9 +119,10 @@ class KernelLibrary {
     virtual const Value* find(const std::string& name) const = 0;
   };
   struct Context {
-    const ModelBody* model = nullptr;             // its functions; may be null
-    const std::map<std::string, int>* opsets;     // by domain
-    const Outer* outer = nullptr;
+    const ModelBody* model = nullptr;                    // its functions; may be null
+    const std::map<std::string, int>* opsets = nullptr;  // by domain; 17 if null
+    const Outer* outer = nullptr;                        // what bodies see around them
+    int depth = 0;                                       // of calls of functions
   };
   virtual std::vector<Value> evaluate(const Node& node, const std::vector<Value>& inputs,
                                       const Context& context) const = 0;
