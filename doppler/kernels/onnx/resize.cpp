@@ -23,10 +23,11 @@ struct ResizeRules {
 // Where position x of the output is in the input.
 double source_position(const ResizeRules& rules, const ResizeAxis& axis, Index x) {
   const auto at = static_cast<double>(x);
-  const double last = static_cast<double>(axis.in - 1), steps = static_cast<double>(axis.out - 1);
+  // The size of the output counts as the scale has it, without rounding.
+  const double last = static_cast<double>(axis.in - 1), steps = axis.scale * static_cast<double>(axis.in) - 1;
   if (rules.coordinates == "half_pixel") return (at + 0.5) / axis.scale - 0.5;
   if (rules.coordinates == "pytorch_half_pixel") return axis.out > 1 ? (at + 0.5) / axis.scale - 0.5 : 0;
-  if (rules.coordinates == "align_corners") return axis.out > 1 ? at * last / steps : 0;
+  if (rules.coordinates == "align_corners") return steps > 0 ? at * last / steps : 0;
   if (rules.coordinates == "asymmetric") return at / axis.scale;
   if (rules.coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
   if (rules.coordinates == "half_pixel_symmetric") {
@@ -36,7 +37,7 @@ double source_position(const ResizeRules& rules, const ResizeAxis& axis, Index x
     return shift + (at + 0.5) / axis.scale - 0.5;
   }
   if (rules.coordinates == "tf_crop_and_resize") {
-    if (axis.out == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * last;
+    if (!(steps > 0)) return 0.5 * (axis.roi_begin + axis.roi_end) * last;
     return axis.roi_begin * last + at * (axis.roi_end - axis.roi_begin) * last / steps;
   }
   refuse(fmt::format("coordinate_transformation_mode '{}'", rules.coordinates), "one of ONNX's");

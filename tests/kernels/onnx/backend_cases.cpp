@@ -52,8 +52,12 @@ std::string tensor_difference(const model::Tensor& found, const model::Tensor& e
   return "";
 }
 
-model::Value load(const fs::path& path, model::FileKind kind) {
-  return model::parse_value_pb(path.string(), read_file(path), kind);
+model::Value load(const fs::path& path, const model::ModelPorts::Port& port) {
+  model::Value value = model::parse_value_pb(path.string(), read_file(path), port.kind);
+  // The files have bf16, which NumPy has not, as integers of the same bits.
+  if (value.tensor.type.element == model::Element::u16 && port.element == static_cast<int>(model::Element::bf16))
+    value.tensor.type.element = model::Element::bf16;
+  return value;
 }
 
 }  // namespace
@@ -78,11 +82,11 @@ std::vector<BackendData> load_backend_data(const BackendCase& one) {
     BackendData data;
     for (std::size_t i = 0; i < ports.inputs.size(); ++i) {
       const fs::path file = directory / fmt::format("input_{}.pb", i);
-      if (fs::exists(file)) data.inputs[ports.inputs[i].name] = load(file, ports.inputs[i].kind);
+      if (fs::exists(file)) data.inputs[ports.inputs[i].name] = load(file, ports.inputs[i]);
     }
     for (std::size_t i = 0; i < ports.outputs.size(); ++i) {
       const fs::path file = directory / fmt::format("output_{}.pb", i);
-      if (fs::exists(file)) data.outputs.emplace_back(ports.outputs[i].name, load(file, ports.outputs[i].kind));
+      if (fs::exists(file)) data.outputs.emplace_back(ports.outputs[i].name, load(file, ports.outputs[i]));
     }
     sets.push_back(std::move(data));
   }
