@@ -53,13 +53,14 @@ void require_same_elements(const Spec& spec, std::size_t inputs) {
       refuse(fmt::format("inputs of {} and {}", to_string(spec.element(0)), to_string(spec.element(i))), "one type");
 }
 
-// Operator sets before 7 broadcast where told to: the second operand's dimensions begin at `axis` of the first's.
+// Operator sets before 7 broadcast where told to: the second operand's dimensions begin at `axis` of the first's. The
+// slopes of a PRelu were those of channels.
 Spec with_old_broadcast(const Spec& spec, KernelNode& adapted) {
-  if (spec.node.opset >= 7 || !spec.node.domain.empty() || spec.integer("broadcast", 0) == 0 || !spec.has(1) ||
-      !spec.attributes().has("axis"))
-    return spec;
+  if (spec.node.opset >= 7 || !spec.node.domain.empty() || !spec.has(0) || !spec.has(1)) return spec;
+  const bool slopes = spec.node.op_type == "PRelu" && spec.rank(1) == 1 && spec.rank(0) > 1 && spec.shape(1)[0] > 1;
+  if (!slopes && (spec.integer("broadcast", 0) == 0 || !spec.attributes().has("axis"))) return spec;
   adapted = spec.node;
-  const Index axis = spec.axis(spec.integer("axis", 0), spec.rank(0));
+  const Index axis = slopes ? 1 : spec.axis(spec.integer("axis", 0), spec.rank(0));
   Shape& shape = adapted.inputs[1].type->shape;
   if (static_cast<std::size_t>(axis) + shape.size() > spec.rank(0))
     refuse(fmt::format("axis {} of a broadcast of {}", axis, program::to_string(shape)), "one that it fits behind");

@@ -37,7 +37,10 @@ std::size_t position(const Node& node, const Values& inputs, std::size_t input, 
 Value inserted(const Node& node, const Values& inputs) {
   std::vector<Value> elements = elements_of(node, inputs, 0);
   const bool at_end = inputs.size() < 3 || inputs[2].kind == Value::Kind::nothing;
-  const std::size_t at = at_end ? elements.size() : position(node, inputs, 2, elements.size() + 1);
+  // Negative positions count from the end of the sequence as it is, so that -1 is before its last element.
+  std::size_t at = elements.size();
+  if (!at_end && integer_of(node, inputs, 2) != static_cast<Index>(elements.size()))
+    at = position(node, inputs, 2, elements.size());
   elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), value_of(node, inputs, 1));
   return Value::sequence(std::move(elements));
 }

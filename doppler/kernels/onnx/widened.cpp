@@ -1,5 +1,7 @@
 // Kernels compute in few types; tensors of others are converted in scratch memory before and after.
 
+#include <array>
+
 #include "doppler/kernels/onnx/convert_elements.h"
 #include "doppler/kernels/onnx/operators.h"
 
@@ -12,6 +14,8 @@ Element accepted(Element element, Accepts accepts) {
   const Element wide = wide_of(element);
   return wide == Element::u64 && accepts == Accepts::wide ? Element::i64 : wide;
 }
+
+constexpr std::size_t kMost = 64;  // inputs or outputs of a node that is converted
 
 class WidenedKernel : public NodeKernel {
  public:
@@ -48,9 +52,6 @@ class WidenedKernel : public NodeKernel {
 
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            std::byte* scratch) const override {
-    constexpr std::size_t kMost = 64;
-    if (inputs.size() > kMost || outputs.size() > kMost)
-      throw InputError(fmt::format("found {} inputs to convert; required at most {}", inputs.size(), kMost));
     std::array<const std::byte*, kMost> from{};
     std::array<std::byte*, kMost> to{};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -88,6 +89,8 @@ std::unique_ptr<NodeKernel> make_widened(const KernelRow& row, const KernelNode&
     for (const KernelInput& input : node.inputs)
       narrow |= input.type && accepted(input.type->element, row.accepts) != input.type->element;
   if (!narrow) return row.make(Spec(node), packed);
+  if (node.inputs.size() > kMost || node.outputs_used.size() > kMost)
+    refuse(fmt::format("{} inputs of a type that is converted", node.inputs.size()), fmt::format("at most {}", kMost));
   KernelNode widened = node;
   std::vector<Tensor> constants;
   constants.reserve(node.inputs.size());  // addresses stay

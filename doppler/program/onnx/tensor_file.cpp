@@ -32,6 +32,10 @@ FileKind kind_of(const onnx::TypeProto& type) {
   return type.has_sequence_type() ? FileKind::sequence : FileKind::tensor;
 }
 
+ModelPorts::Port port_of(const onnx::ValueInfoProto& info) {
+  return {info.name(), kind_of(info.type()), program::element_of(info.type())};
+}
+
 }  // namespace
 
 Tensor parse_tensor_pb(const std::string& where, std::string_view content) {
@@ -74,9 +78,9 @@ ModelPorts parse_model_ports(const std::string& where, std::string_view content)
   for (const auto& input : model.graph().input()) {
     bool initialised = false;
     for (const auto& tensor : model.graph().initializer()) initialised |= tensor.name() == input.name();
-    if (!initialised) ports.inputs.push_back({input.name(), kind_of(input.type())});
+    if (!initialised) ports.inputs.push_back(port_of(input));
   }
-  for (const auto& output : model.graph().output()) ports.outputs.push_back({output.name(), kind_of(output.type())});
+  for (const auto& output : model.graph().output()) ports.outputs.push_back(port_of(output));
   return ports;
 }
 

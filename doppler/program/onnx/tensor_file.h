@@ -21,6 +21,7 @@ struct ModelPorts {
   struct Port {
     std::string name;
     FileKind kind = FileKind::tensor;
+    std::int32_t element = 0;  // by the number of onnx.proto
   };
   std::vector<Port> inputs, outputs;
 };
