@@ -199,7 +199,9 @@ Tensor ModelKernels::in_layout(Tensor tensor, Layout layout) const {
 
 void ModelKernels::find_results() {
   for (std::size_t i = 0; i < model_->outputs.size(); ++i) {
-    Result result{.name = model_->output_names[i], .value = model_->outputs[i]};
+    Result result;
+    result.name = model_->output_names[i];
+    result.value = model_->outputs[i];
     result.source = model_->source_of(result.value);
     const RunnableModel::Value& source = model_->values[result.source];
     if (source.origin == Origin::op) {

@@ -37,6 +37,13 @@ std::uint16_t half_bits(Element element, float value) {
   return static_cast<std::uint16_t>((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
 }
 
+// By the name, so that rewriting changes no input (FNV-1a).
+std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return mix(seed, hash);
+}
+
 Tensor checked(const RunnableModel& model, const RunnableModel::Value& value, const Tensor& given) {
   if (given.type != value.type)
     throw InputError(fmt::format("{}: input '{}': found {}; required {}", model.where, value.name,
@@ -99,7 +106,8 @@ std::vector<Value> resident_values(const RunnableModel& model, const std::map<st
                                    model.where, value.name));
     const auto found = given.find(value.name);
     values[i] = found != given.end() ? checked(model, value, found->second)
-                                     : draw_tensor(value.type, value.origin == Origin::weight, value.inner, mix(seed, i));
+                                     : draw_tensor(value.type, value.origin == Origin::weight, value.inner,
+                                                   seed_of(value.name, seed));
   }
   for (const RunnableModel::Op& op : model.static_ops) {
     std::vector<Value> inputs;

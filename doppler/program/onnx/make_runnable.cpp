@@ -142,15 +142,21 @@ class RunnableOfReading {
     return made;
   }
 
+  // What an op adds up is what the weights are scaled for that its input was computed of.
   void find_inner() {
-    for (const auto* ops : {&reading_.static_ops, &reading_.ops})
-      for (const ModelOp& op : *ops)
-        for (std::size_t slot = 0; slot < op.inputs.size(); ++slot) {
-          if (op.inputs[slot] == kNone) continue;
-          RunnableModel::Value& value = result_->values[op.inputs[slot]];
-          if (value.origin == RunnableModel::Origin::weight && value.inner == 1)
-            value.inner = summed_up(op, slot, value.type.shape);
-        }
+    const auto note = [&](ValueId id, Index inner) {
+      if (id != kNone && result_->values[id].inner == 1) result_->values[id].inner = inner;
+    };
+    for (const ModelOp& op : reading_.ops)
+      for (std::size_t slot = 0; slot < op.inputs.size(); ++slot)
+        if (op.inputs[slot] != kNone && reading_.values[op.inputs[slot]].is_static)
+          note(op.inputs[slot], summed_up(op, slot, result_->values[op.inputs[slot]].type.shape));
+    for (auto op = reading_.static_ops.rbegin(); op != reading_.static_ops.rend(); ++op) {
+      if (op->outputs.empty() || op->outputs[0] == kNone) continue;
+      const RunnableModel::Value& made = result_->values[op->outputs[0]];
+      for (const ValueId id : op->inputs)
+        if (id != kNone && elements(reading_.values[id].type) == made.type.count()) note(id, made.inner);
+    }
   }
 
   Reading reading_;

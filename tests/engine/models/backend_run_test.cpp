@@ -15,8 +15,20 @@ namespace {
 
 using model::Value;
 
+// Cores of some speed: times say nothing here.
+Machine processors(DeviceId count) {
+  std::vector<Device> devices(count);
+  for (DeviceId id = 0; id < count; ++id) {
+    devices[id].name = fmt::format("cpu{}", id);
+    devices[id].type = "cpu";
+    devices[id].rates = {{"*", "*", 1e11}};
+    devices[id].memory_bytes_per_second = 1e10;
+  }
+  return Machine("cores", devices, std::vector<Link>(count * count, Link{1e-5, 1e10}));
+}
+
 std::vector<Value> run_on(DeviceId devices, const test::BackendCase& one, const test::BackendData& data) {
-  const Machine machine = load_machine(fmt::format("uniform:{}", devices));
+  const Machine machine = processors(devices);
   const LoadOptions options{.rewrite = true, .runnable = true};
   const GraphFile file = read_graph_file(one.model().string(), &machine, options);
   const Problem problem = make_problem(file, machine, options);
@@ -45,7 +57,7 @@ TEST_P(ABackendSuite, PassesByTheEngineButForTheListedCases) {
         throw InputError(fmt::format("two devices differ from one: {}", why));
     return single;
   };
-  test::expect_suite(GetParam(), run, DOPPLER_EXCEPTIONS);
+  test::expect_suite(GetParam(), run, DOPPLER_ENGINE_EXCEPTIONS);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfOnnx, ABackendSuite,
