@@ -62,7 +62,8 @@ struct Prepared {
 };
 
 Prepared prepare(const KernelNode& node) {
-  Prepared prepared{.kernel = kernel_library().make(node)};
+  Prepared prepared;
+  prepared.kernel = kernel_library().make(node);
   const auto room = [&](std::size_t bytes) {
     prepared.memory.emplace_back(std::max<std::size_t>(64, bytes));
     std::memset(prepared.memory.back().data(), 0, prepared.memory.back().size());
@@ -80,13 +81,14 @@ Prepared prepare(const KernelNode& node) {
 // The nodes of a model that have kernels of interest, their types found by making all kernels in order.
 struct Workload {
   ModelBody body;
+  std::map<std::string, Tensor> values;  // what is known; nodes point to it
   std::vector<KernelNode> nodes;
   double flops = 0;
 
   Workload(std::string_view name, const std::vector<std::string>& ops)
       : body(parse_model_body(std::string(name), model_bytes(name))) {
     std::map<std::string, TensorType> types;
-    std::map<std::string, Tensor> values = body.graph.initializers;
+    values = body.graph.initializers;
     const Shape given = name == "inception-v3" ? Shape{1, 3, 299, 299} : Shape{1, 3, 224, 224};
     for (const std::string& input : body.graph.inputs)
       types[input] = name == "bert-base" ? TensorType{Element::i64, {1, 128}} : TensorType{Element::f32, given};
@@ -106,7 +108,7 @@ struct Workload {
         std::vector<Value> arguments;
         for (const KernelInput& input : made.inputs)
           arguments.push_back(input.constant != nullptr ? Value(*input.constant) : Value());
-        const std::vector<Value> results = kernel_library().evaluate(node, arguments, {&body, &body.opsets});
+        const std::vector<Value> results = kernel_library().evaluate(node, arguments, {&body, &body.opsets, nullptr, 0});
         for (std::size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = results[i].tensor;
         continue;
       }
