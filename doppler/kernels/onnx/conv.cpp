@@ -143,51 +143,61 @@ void finish(const ConvNode& conv, T* out, const T* residual) {
   conv.activation.apply(out, count);
 }
 
+// What oneDNN would do for a convolution. Between row-major tensors it chooses its formats itself; what follows the
+// convolution is then ours, if there is a residual, which is row-major too.
+struct ChosenConv {
+  dnnl::convolution_forward::primitive_desc primitive;
+  GivenDescs given;
+  std::optional<PrimitiveCall::Argument> residual = std::nullopt;
+  bool own_end = false;
+};
+
 // Returns nothing if oneDNN has no implementation but its reference.
-std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const ConvNode& conv, PackedWeights* packed) try {
+std::optional<ChosenConv> choose_conv(const Spec& spec, const ConvNode& conv) try {
   const Window& w = conv.direct.window;
-  // Between row-major tensors the primitive chooses its formats itself; what follows it is then ours, where the
-  // residual is row-major too.
   const bool free_in = conv.in.layout == Layout::row_major, free_out = conv.out.layout == Layout::row_major;
+  const Shape weights = grouped(spec.shape(1), conv.direct.groups);
   const Desc in = desc_of(conv.in), out = desc_of(conv.out);
-  const Shape weights_shape = grouped(spec.shape(1), conv.direct.groups);
-  const Desc weights = strided_desc(weights_shape, row_major_steps(weights_shape));
+  ChosenConv chosen{{}, {in, strided_desc(weights, row_major_steps(weights)), out}};
+  chosen.own_end = free_out && conv.residual;
   dnnl::primitive_attr attr = user_scratch();
   dnnl::post_ops ops;
-  std::optional<PrimitiveCall::Argument> residual;
-  const bool own_end = free_out && conv.residual;
-  if (conv.residual && !own_end) {
+  if (conv.residual && !chosen.own_end) {
     ops.append_binary(algorithm::binary_add, out);
-    residual = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, out};
+    chosen.residual = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, out};
   }
-  if (!own_end) append_activation(ops, conv.activation);
+  if (!chosen.own_end) append_activation(ops, conv.activation);
   attr.set_post_ops(ops);
   const Desc src = free_in ? any_desc(conv.in.shape) : in, dst = free_out ? any_desc(conv.out.shape) : out;
-  const Desc any_weights = any_desc(weights_shape);
   const Shape dilations = minus_one(w.dilations);
-  const auto make_desc = [&](algorithm how) {
-    return conv.bias ? dnnl::convolution_forward::desc(prop_kind::forward_inference, how, src, any_weights,
-                                                       any_desc({conv.direct.out_channels}), dst, w.strides, dilations,
-                                                       w.before, w.after)
-                     : dnnl::convolution_forward::desc(prop_kind::forward_inference, how, src, any_weights, dst,
-                                                       w.strides, dilations, w.before, w.after);
-  };
-  dnnl::convolution_forward::primitive_desc chosen(make_desc(algorithm::convolution_direct), attr, processor_engine(),
-                                                   true);
-  if (!choose_implementation(chosen)) return nullptr;
+  using Convolution = dnnl::convolution_forward;
+  const auto kind = prop_kind::forward_inference;
+  const auto how = algorithm::convolution_direct;
+  const auto desc = conv.bias ? Convolution::desc(kind, how, src, any_desc(weights), any_desc({conv.out.shape[1]}), dst,
+                                                  w.strides, dilations, w.before, w.after)
+                              : Convolution::desc(kind, how, src, any_desc(weights), dst, w.strides, dilations, w.before,
+                                                  w.after);
+  chosen.primitive = Convolution::primitive_desc(desc, attr, processor_engine(), true);
+  if (!choose_implementation(chosen.primitive)) return std::nullopt;
+  return chosen;
+} catch (const dnnl::error&) {
+  return std::nullopt;  // a combination that it does not have
+}
+
+std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const ConvNode& conv, PackedWeights* packed) {
+  const std::optional<ChosenConv> chosen = choose_conv(spec, conv);
+  if (!chosen) return nullptr;
   const Around around =
-      around_primitive<dnnl::convolution_forward>(chosen, {in, weights, out}, spec.node.inputs[1].constant, packed,
-                                                  residual, conv.bias);
+      around_primitive<dnnl::convolution_forward>(chosen->primitive, chosen->given, spec.node.inputs[1].constant,
+                                                  packed, chosen->residual, conv.bias);
   const std::uint32_t not_read = around.weights != nullptr ? 1U << 1 : 0U;
   return make_function_kernel(
       spec, {conv.out},
-      [around, conv, own_end](const Run& run) {
+      [around, conv, own_end = chosen->own_end](const Run& run) {
         around.run(run);
         if (own_end) finish(conv, run.out<float>(0), run.in<float>(3));
       },
       {.scratch_bytes = around.bytes, .not_read = not_read, .implementation = around.implementation});
-} catch (const dnnl::error&) {
-  return nullptr;  // a combination that it does not have
 }
 
 }  // namespace
@@ -212,9 +222,11 @@ std::vector<LayoutChoice> conv_layouts(const Spec& spec) {
   const ConvNode conv = read_conv(spec);
   std::vector<LayoutChoice> choices;
   const auto add = [&](Layout in, Layout out) {
-    const Index ins = conv.direct.in_channels, outs = conv.direct.out_channels;
-    if (ins % block_of(in) != 0 || outs % block_of(out) != 0) return;
-    choices.push_back({{in, Layout::row_major, Layout::row_major, out}, {out}});
+    ConvNode laid_out = conv;
+    laid_out.in.layout = in;
+    laid_out.out.layout = out;
+    if (conv.in.shape[1] % block_of(in) != 0 || conv.out.shape[1] % block_of(out) != 0) return;
+    if (choose_conv(spec, laid_out)) choices.push_back({{in, Layout::row_major, Layout::row_major, out}, {out}});
   };
   add(Layout::channels_last, Layout::channels_last);
   add(Layout::row_major, Layout::channels_last);

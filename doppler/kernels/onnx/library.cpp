@@ -5,10 +5,6 @@
 namespace doppler::model {
 namespace {
 
-std::string full_name(const std::string& domain, const std::string& op_type) {
-  return domain.empty() ? op_type : domain + "." + op_type;
-}
-
 class Library : public KernelLibrary {
  public:
   bool has(const std::string& domain, const std::string& op_type) const override {
@@ -61,9 +57,7 @@ class Library : public KernelLibrary {
   // Everything that is wrong with a node is said with its name.
   template <typename Make>
   static std::invoke_result_t<Make, const KernelRow&> checked(const KernelNode& node, Make make) {
-    const std::string name = full_name(node.domain, node.op_type);
-    const std::string where =
-        node.name.starts_with("node '") ? node.name : fmt::format("node '{}' ({})", node.name, name);
+    const std::string where = describe(node);
     const KernelRow* row = find_kernel_row(node.domain, node.op_type);
     if (row == nullptr)
       throw InputError(fmt::format("{}: found no kernel for the operator; required one that has", where));

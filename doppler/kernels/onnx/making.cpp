@@ -10,7 +10,7 @@ namespace {
 class FunctionKernel : public NodeKernel {
  public:
   FunctionKernel(const Spec& spec, std::vector<TensorType> outputs, Compute compute, KernelTraits traits)
-      : compute_(std::move(compute)), where_(spec.node.name) {
+      : compute_(std::move(compute)), where_(describe(spec.node)) {
     outputs_ = std::move(outputs);
     for (std::size_t i = 0; i < spec.inputs(); ++i)
       reads_.push_back(spec.has(i) && (i >= 32 || (traits.not_read >> i & 1) == 0));
@@ -30,6 +30,11 @@ class FunctionKernel : public NodeKernel {
 };
 
 }  // namespace
+
+std::string describe(const KernelNode& node) {
+  if (node.name.starts_with("node '")) return node.name;  // described already
+  return fmt::format("node '{}' ({}{}{})", node.name, node.domain, node.domain.empty() ? "" : ".", node.op_type);
+}
 
 void refuse(const std::string& found, const std::string& required) {
   throw InputError(fmt::format("found {}; required {}", found, required));

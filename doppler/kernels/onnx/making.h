@@ -14,6 +14,9 @@ namespace doppler::model {
 // Throws InputError "found …; required …". KernelLibrary puts the node before it.
 [[noreturn]] void refuse(const std::string& found, const std::string& required);
 
+// Returns "node 'conv1' (Conv)".
+std::string describe(const KernelNode& node);
+
 // A node whose kernel is made. Everything that it returns has been checked.
 class Spec {
  public:

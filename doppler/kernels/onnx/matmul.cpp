@@ -133,6 +133,8 @@ Desc operand_desc(const Product& p, const Product::Operand& operand, Index rows,
 std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const ShapedProduct& shaped, const Tail& tail,
                                            const Slots& slots, PackedWeights* packed) try {
   const Product& p = shaped.product;
+  // oneDNN 2.6 keeps one set of parameters per function: two of its linear ones in a row would have the same.
+  if (tail.alpha != 1 && tail.activation.function == Unary::hard_sigmoid) return nullptr;
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches() == 0 || p.batch.size() > 4) return nullptr;
   Shape out = p.batch;
   out.insert(out.end(), {p.m, p.n});
