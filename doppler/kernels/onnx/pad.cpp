@@ -83,6 +83,9 @@ std::unique_ptr<NodeKernel> make_pad(const Spec& spec, PackedWeights*) {
   for (std::size_t i = 0; i < rank; ++i) {
     out[i] = in[i] + pads.before[i] + pads.after[i];
     if (out[i] < 0) refuse(fmt::format("pads that leave {} of {}", out[i], in[i]), "0 or more");
+    constexpr Index kLongest = 1 << 24;  // elements along one axis, each of which has its source
+    if (mode != PadMode::constant && out[i] > kLongest)
+      refuse(fmt::format("a padded size of {}", out[i]), fmt::format("at most {}", kLongest));
     if (mode != PadMode::constant && in[i] == 0 && out[i] > 0) refuse("an empty dimension", "something to repeat");
   }
   out = checked_shape(std::move(out));

@@ -167,6 +167,8 @@ ResizeSizes read_sizes(const Spec& spec) {
       axis.roi_begin = roi[i];
       axis.roi_end = roi[axes.size() + i];
     }
+    constexpr Index kLongest = 1 << 24;  // elements along one axis, each of which has its taps
+    if (axis.out < 0 || axis.out > kLongest) refuse(fmt::format("size {}", axis.out), fmt::format("0 to {}", kLongest));
     if (axis.in == 0 && axis.out > 0) refuse("an empty dimension to enlarge", "elements");
     result.out[d] = axis.out;
   }

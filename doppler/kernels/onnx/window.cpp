@@ -5,7 +5,8 @@
 namespace doppler::model {
 namespace {
 
-constexpr Index kLargest = Index{1} << 31;  // of a kernel, stride, dilation or pad
+constexpr Index kLargest = 1 << 20;         // of a kernel, stride, dilation or pad
+constexpr Index kLargestWindow = 1 << 24;  // elements
 
 Shape list_of(const Spec& spec, std::string_view name, std::size_t rank, Index otherwise, Index least) {
   const auto given = spec.attributes().integers(name);
@@ -43,6 +44,9 @@ Window window_of(const Spec& spec, const Shape& shape, std::optional<Shape> kern
   }
   for (const Index size : w.kernel)
     if (size < 1 || size > kLargest) refuse(fmt::format("a kernel of {}", program::to_string(w.kernel)), "sizes from 1");
+  checked_shape(w.kernel);
+  if (w.kernel_count() > kLargestWindow)
+    refuse(fmt::format("a kernel of {}", program::to_string(w.kernel)), fmt::format("{} elements at most", kLargestWindow));
   w.strides = list_of(spec, "strides", rank, 1, 1);
   w.dilations = list_of(spec, "dilations", rank, 1, 1);
   const Shape pads = list_of(spec, "pads", 2 * rank, 0, 0);
