@@ -109,7 +109,8 @@ struct Workload {
         std::vector<Value> arguments;
         for (const KernelInput& input : made.inputs)
           arguments.push_back(input.constant != nullptr ? Value(*input.constant) : Value());
-        const std::vector<Value> results = kernel_library().evaluate(node, arguments, {&body, &body.opsets, nullptr, 0});
+        const std::vector<Value> results =
+            kernel_library().evaluate(node, arguments, {&body, &body.opsets, nullptr, 0});
         for (std::size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = results[i].tensor;
         continue;
       }

@@ -52,7 +52,9 @@ using ResizeTaps = std::array<ResizeTap, 4>;
 
 ResizeTaps taps_at(const ResizeRules& rules, const ResizeAxis& axis, double x) {
   ResizeTaps taps;
-  const auto clamped = [&](double at) { return static_cast<Index>(std::clamp(at, 0.0, static_cast<double>(axis.in - 1))); };
+  const auto clamped = [&](double at) {
+    return static_cast<Index>(std::clamp(at, 0.0, static_cast<double>(axis.in - 1)));
+  };
   const double below = std::floor(x), rest = x - below;
   if (rules.mode == "nearest") {
     const double at = rules.nearest == "floor"               ? below
@@ -178,7 +180,8 @@ ResizeSizes read_sizes(const Spec& spec) {
 
 ResizeRules read_rules(const Spec& spec) {
   const bool old = spec.node.op_type == "Upsample" || spec.node.opset < 11;
-  ResizeRules rules{spec.text("mode", "nearest"), spec.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+  ResizeRules rules{spec.text("mode", "nearest"),
+                    spec.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
                     spec.text("nearest_mode", old ? "floor" : "round_prefer_floor"),
                     static_cast<double>(spec.real("cubic_coeff_a", -0.75F)), spec.integer("exclude_outside", 0) != 0};
   if (rules.mode == "bilinear") rules.mode = "linear";
@@ -227,20 +230,19 @@ std::unique_ptr<NodeKernel> make_resize(const Spec& spec, PackedWeights*) {
   const auto room = static_cast<std::size_t>(largest);
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), sizes.out}},
-        [=](const Run& run) {
-          auto* first = reinterpret_cast<T*>(run.scratch);
-          const std::array<T*, 2> buffers = {first, first + room};
-          const T* from = run.in<T>(0);
-          if (passes.empty()) std::copy_n(from, count, run.out<T>(0));
-          for (std::size_t i = 0; i < passes.size(); ++i) {
-            T* to = i + 1 == passes.size() ? run.out<T>(0) : buffers[i % 2];
-            passes[i].run(from, to, static_cast<T>(extrapolated));
-            from = to;
-          }
-        },
-        {.scratch_bytes = passes.size() > 1 ? 2 * room * sizeof(T) : 0, .not_read = ~1U});
+    return make_function_kernel(spec, {{spec.element(0), sizes.out}},
+                                [=](const Run& run) {
+                                  auto* first = reinterpret_cast<T*>(run.scratch);
+                                  const std::array<T*, 2> buffers = {first, first + room};
+                                  const T* from = run.in<T>(0);
+                                  if (passes.empty()) std::copy_n(from, count, run.out<T>(0));
+                                  for (std::size_t i = 0; i < passes.size(); ++i) {
+                                    T* to = i + 1 == passes.size() ? run.out<T>(0) : buffers[i % 2];
+                                    passes[i].run(from, to, static_cast<T>(extrapolated));
+                                    from = to;
+                                  }
+                                },
+                                {.scratch_bytes = passes.size() > 1 ? 2 * room * sizeof(T) : 0, .not_read = ~1U});
   });
 }
 

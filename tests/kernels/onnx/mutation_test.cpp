@@ -23,8 +23,8 @@ namespace {
 using namespace model;
 
 // Numbers at the edges of what kernels could mistake for sizes, axes or counts.
-constexpr std::array<Index, 14> kNumbers = {-9223372036854775807 - 1, -4294967297, -100, -5, -2, -1, 0, 1, 2, 3, 7, 100,
-                                            4294967297, 9223372036854775807};
+constexpr std::array<Index, 14> kNumbers = {
+    -9223372036854775807 - 1, -4294967297, -100, -5, -2, -1, 0, 1, 2, 3, 7, 100, 4294967297, 9223372036854775807};
 Index odd_number(Rng& rng) { return kNumbers[rng.below(kNumbers.size())]; }
 
 void mutate_attribute(Attributes& attributes, Rng& rng) {
@@ -83,8 +83,8 @@ void mutate_value(Tensor& tensor, Rng& rng) {
 // Makes the node's kernel and runs it, unless it would take much memory. Returns whether it was not refused.
 bool try_node(const Node& node, const std::vector<Tensor>& inputs, int opset) try {
   constexpr std::size_t kMostBytes = 1 << 22;
-  KernelNode made{.name = "mutant", .op_type = node.op_type, .domain = node.domain, .opset = opset,
-                  .attributes = node.attributes};
+  KernelNode made{
+      .name = "mutant", .op_type = node.op_type, .domain = node.domain, .opset = opset, .attributes = node.attributes};
   std::vector<const std::byte*> from;
   for (const Tensor& input : inputs) {
     const bool present = input.type.element != Element::none;
