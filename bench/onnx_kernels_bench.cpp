@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string>
 
 #include <benchmark/benchmark.h>
 
@@ -108,7 +109,8 @@ struct Workload {
         std::vector<Value> arguments;
         for (const KernelInput& input : made.inputs)
           arguments.push_back(input.constant != nullptr ? Value(*input.constant) : Value());
-        const std::vector<Value> results = kernel_library().evaluate(node, arguments, {&body, &body.opsets, nullptr, 0});
+        const std::vector<Value> results =
+            kernel_library().evaluate(node, arguments, {&body, &body.opsets, nullptr, 0});
         for (std::size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]] = results[i].tensor;
         continue;
       }
@@ -157,7 +159,27 @@ void run_node(benchmark::State& state, const KernelNode& given, Layout layout) {
   state.counters["of peak"] = benchmark::Counter(total / peak(), benchmark::Counter::kIsRate);
 }
 
+// The attention of BERT and of ViT: scores, softmax and values of 12 heads.
+void run_attention(benchmark::State& state, Index rows) {
+  constexpr Index kHeads = 12, kDepth = 64;
+  const TensorType type{Element::f32, {1, rows, kHeads, kDepth}};
+  const std::vector<Index> order = {0, 2, 1, 3};
+  const KernelNode node{
+      .name = "attention",
+      .op_type = "Attention",
+      .domain = "doppler",
+      .attributes = {{"scale", 0.125F}, {"perm_q", order}, {"perm_k", order}, {"perm_v", order}, {"perm_out", order}},
+      .inputs = {{type}, {type}, {type}}};
+  const Prepared kernel = prepare(node);
+  for (auto _ : state) kernel.run();
+  const double total = static_cast<double>(4 * kHeads * rows * rows * kDepth) * static_cast<double>(state.iterations());
+  state.counters["of peak"] = benchmark::Counter(total / peak(), benchmark::Counter::kIsRate);
+}
+
 void add_benchmarks() {
+  for (const Index rows : {128, 197})
+    benchmark::RegisterBenchmark(("attention/" + std::to_string(rows) + " rows").c_str(), run_attention, rows)
+        ->Unit(benchmark::kMicrosecond);
   static std::vector<std::unique_ptr<Workload>> workloads;
   const auto add = [](const std::string& name, const std::vector<std::string>& ops, std::vector<Layout> layouts) {
     workloads.push_back(std::make_unique<Workload>(name, ops));

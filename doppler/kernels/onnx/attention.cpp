@@ -129,13 +129,13 @@ std::unique_ptr<NodeKernel> make_attention(const Spec& spec, PackedWeights*) {
   for (std::size_t i = 0; i < 4; ++i) *places[static_cast<std::size_t>(spec.axis(order[i], 4))] = steps[i];
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), out}},
-        [a](const Run& run) {
-          run_attention(a, run.in<T>(0), run.in<T>(1), run.in<T>(2), a.masked ? run.in<T>(3) : nullptr, run.out<T>(0),
-                        reinterpret_cast<T*>(run.scratch));
-        },
-        {.scratch_bytes = static_cast<std::size_t>(a.rows * a.keys) * sizeof(T)});
+    return make_function_kernel(spec, {{spec.element(0), out}},
+                                [a](const Run& run) {
+                                  run_attention(a, run.in<T>(0), run.in<T>(1), run.in<T>(2),
+                                                a.masked ? run.in<T>(3) : nullptr, run.out<T>(0),
+                                                reinterpret_cast<T*>(run.scratch));
+                                },
+                                {.scratch_bytes = static_cast<std::size_t>(a.rows * a.keys) * sizeof(T)});
   });
 }
 
@@ -155,7 +155,9 @@ std::unique_ptr<NodeKernel> make_packed_attention(const Spec& spec, PackedWeight
   if (spec.attributes().has("qkv_hidden_sizes")) refuse("qkv_hidden_sizes", "Q, K and V of one size");
   const Index hidden = all / 3, depth = hidden / heads;
   KernelNode inner{.name = spec.node.name, .op_type = "MatMul", .domain = "doppler"};
-  inner.inputs.assign(spec.node.inputs.begin(), spec.node.inputs.begin() + std::min<std::ptrdiff_t>(3, static_cast<std::ptrdiff_t>(spec.inputs())));
+  inner.inputs.assign(
+      spec.node.inputs.begin(),
+      spec.node.inputs.begin() + std::min<std::ptrdiff_t>(3, static_cast<std::ptrdiff_t>(spec.inputs())));
   std::shared_ptr<NodeKernel> product = make_fused_matmul(Spec(inner), packed);
   const Steps4 part{rows * all, depth, all, 1};
   AttentionShape a{batch, heads, rows, rows, depth, depth, part, part, part};
@@ -176,27 +178,26 @@ std::unique_ptr<NodeKernel> make_packed_attention(const Spec& spec, PackedWeight
   const std::size_t scores_at = padded(batch * rows * all), mask_at = scores_at + padded(rows * rows),
                     product_at = mask_at + padded(batch * rows);
   const bool packs = !product->reads(1);
-  return make_function_kernel(
-      spec, {{Element::f32, {batch, rows, hidden}}},
-      [=](const Run& run) {
-        auto* memory = reinterpret_cast<float*>(run.scratch);
-        float* mask = memory + mask_at;
-        const std::array<std::byte*, 1> to = {run.scratch};
-        product->run(run.inputs.first(std::min<std::size_t>(3, run.inputs.size())), to,
-                     reinterpret_cast<std::byte*>(memory + product_at));
-        if (has_mask)
-          for (Index b = 0; b < batch; ++b)
-            for (Index t = 0; t < rows; ++t) {
-              const auto* given = run.in<std::int32_t>(3);
-              const bool seen = by_length ? t < given[b] : given[b * rows + t] != 0;
-              mask[b * rows + t] = seen ? 0.0F : hidden_value;
-            }
-        run_attention(a, memory, memory + hidden, memory + 2 * hidden, has_mask ? mask : nullptr, run.out<float>(0),
-                      memory + scores_at);
-      },
-      {.scratch_bytes = product_at * sizeof(float) + product->scratch_bytes(),
-       .not_read = packs ? 1U << 1 : 0U,
-       .implementation = product->implementation()});
+  return make_function_kernel(spec, {{Element::f32, {batch, rows, hidden}}},
+                              [=](const Run& run) {
+                                auto* memory = reinterpret_cast<float*>(run.scratch);
+                                float* mask = memory + mask_at;
+                                const std::array<std::byte*, 1> to = {run.scratch};
+                                product->run(run.inputs.first(std::min<std::size_t>(3, run.inputs.size())), to,
+                                             reinterpret_cast<std::byte*>(memory + product_at));
+                                if (has_mask)
+                                  for (Index b = 0; b < batch; ++b)
+                                    for (Index t = 0; t < rows; ++t) {
+                                      const auto* given = run.in<std::int32_t>(3);
+                                      const bool seen = by_length ? t < given[b] : given[b * rows + t] != 0;
+                                      mask[b * rows + t] = seen ? 0.0F : hidden_value;
+                                    }
+                                run_attention(a, memory, memory + hidden, memory + 2 * hidden,
+                                              has_mask ? mask : nullptr, run.out<float>(0), memory + scores_at);
+                              },
+                              {.scratch_bytes = product_at * sizeof(float) + product->scratch_bytes(),
+                               .not_read = packs ? 1U << 1 : 0U,
+                               .implementation = product->implementation()});
 }
 
 }  // namespace doppler::model

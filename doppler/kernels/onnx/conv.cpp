@@ -173,10 +173,10 @@ std::optional<ChosenConv> choose_conv(const Spec& spec, const ConvNode& conv) tr
   using Convolution = dnnl::convolution_forward;
   const auto kind = prop_kind::forward_inference;
   const auto how = algorithm::convolution_direct;
-  const auto desc = conv.bias ? Convolution::desc(kind, how, src, any_desc(weights), any_desc({conv.out.shape[1]}), dst,
-                                                  w.strides, dilations, w.before, w.after)
-                              : Convolution::desc(kind, how, src, any_desc(weights), dst, w.strides, dilations, w.before,
-                                                  w.after);
+  const auto desc =
+      conv.bias ? Convolution::desc(kind, how, src, any_desc(weights), any_desc({conv.out.shape[1]}), dst, w.strides,
+                                    dilations, w.before, w.after)
+                : Convolution::desc(kind, how, src, any_desc(weights), dst, w.strides, dilations, w.before, w.after);
   chosen.primitive = Convolution::primitive_desc(desc, attr, processor_engine(), true);
   if (!choose_implementation(chosen.primitive)) return std::nullopt;
   return chosen;
@@ -187,9 +187,8 @@ std::optional<ChosenConv> choose_conv(const Spec& spec, const ConvNode& conv) tr
 std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const ConvNode& conv, PackedWeights* packed) {
   const std::optional<ChosenConv> chosen = choose_conv(spec, conv);
   if (!chosen) return nullptr;
-  const Around around =
-      around_primitive<dnnl::convolution_forward>(chosen->primitive, chosen->given, spec.node.inputs[1].constant,
-                                                  packed, chosen->residual, conv.bias);
+  const Around around = around_primitive<dnnl::convolution_forward>(
+      chosen->primitive, chosen->given, spec.node.inputs[1].constant, packed, chosen->residual, conv.bias);
   const std::uint32_t not_read = around.weights != nullptr ? 1U << 1 : 0U;
   return make_function_kernel(
       spec, {conv.out},
@@ -308,17 +307,15 @@ std::unique_ptr<NodeKernel> make_conv_transpose(const Spec& spec, PackedWeights*
       using Deconvolution = dnnl::deconvolution_forward;
       const auto how = algorithm::deconvolution_direct;
       const auto kind = prop_kind::forward_inference;
-      const auto desc = spec.has(2) ? Deconvolution::desc(kind, how, any_desc(x), any_desc(shape),
-                                                          any_desc({channels}), any_desc(out), w.strides, dilations,
-                                                          w.before, after)
+      const auto desc = spec.has(2) ? Deconvolution::desc(kind, how, any_desc(x), any_desc(shape), any_desc({channels}),
+                                                          any_desc(out), w.strides, dilations, w.before, after)
                                     : Deconvolution::desc(kind, how, any_desc(x), any_desc(shape), any_desc(out),
                                                           w.strides, dilations, w.before, after);
       Deconvolution::primitive_desc chosen(desc, user_scratch(), processor_engine(), true);
       if (!choose_implementation(chosen)) return nullptr;
-      const Around around = around_primitive<Deconvolution>(chosen,
-                                                            {desc_of(spec.type(0)), strided_desc(shape, steps), desc_of(type)},
-                                                            spec.node.inputs[1].constant, packed, std::nullopt,
-                                                            spec.has(2));
+      const Around around =
+          around_primitive<Deconvolution>(chosen, {desc_of(spec.type(0)), strided_desc(shape, steps), desc_of(type)},
+                                          spec.node.inputs[1].constant, packed, std::nullopt, spec.has(2));
       return make_function_kernel(spec, {type}, [around](const Run& run) { around.run(run); },
                                   {.scratch_bytes = around.bytes,
                                    .not_read = around.weights != nullptr ? 1U << 1 : 0U,

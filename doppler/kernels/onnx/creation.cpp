@@ -14,12 +14,12 @@ namespace {
 
 // A kernel that writes what is known when it is made.
 std::unique_ptr<NodeKernel> make_fixed(const Spec& spec, Tensor value, std::uint32_t not_read = ~0U) {
-  return make_function_kernel(
-      spec, {value.type},
-      [value](const Run& run) {
-        if (value.data != nullptr) std::memcpy(run.outputs[0], value.data.get(), value.type.bytes());
-      },
-      {.not_read = not_read});
+  return make_function_kernel(spec, {value.type},
+                              [value](const Run& run) {
+                                if (value.data != nullptr)
+                                  std::memcpy(run.outputs[0], value.data.get(), value.type.bytes());
+                              },
+                              {.not_read = not_read});
 }
 
 template <typename T>
@@ -38,7 +38,8 @@ std::unique_ptr<NodeKernel> make_constant(const Spec& spec, PackedWeights*) {
     return make_fixed(spec, list_tensor<Index>(Element::i64, {attributes.integer("value_int", 0)}, true));
   if (attributes.has("value_float"))
     return make_fixed(spec, list_tensor<float>(Element::f32, {attributes.real("value_float", 0)}, true));
-  if (const auto values = attributes.integers("value_ints")) return make_fixed(spec, list_tensor(Element::i64, *values));
+  if (const auto values = attributes.integers("value_ints"))
+    return make_fixed(spec, list_tensor(Element::i64, *values));
   if (const auto values = attributes.reals("value_floats")) return make_fixed(spec, list_tensor(Element::f32, *values));
   refuse("no value that can be computed with", "a tensor, integers or floats");
 }
@@ -69,9 +70,8 @@ std::unique_ptr<NodeKernel> make_constant_of_shape(const Spec& spec, PackedWeigh
   }
   const Shape shape = checked_shape(spec.known_integers(0));
   const StridedCopy fill(size_of(value.type.element), {program::product(shape)}, {0}, {1});
-  return make_function_kernel(
-      spec, {{value.type.element, shape}},
-      [=](const Run& run) { fill.run(value.data.get(), run.outputs[0]); }, {.not_read = ~0U});
+  return make_function_kernel(spec, {{value.type.element, shape}},
+                              [=](const Run& run) { fill.run(value.data.get(), run.outputs[0]); }, {.not_read = ~0U});
 }
 
 std::unique_ptr<NodeKernel> make_range(const Spec& spec, PackedWeights*) {
@@ -82,15 +82,16 @@ std::unique_ptr<NodeKernel> make_range(const Spec& spec, PackedWeights*) {
     using T = decltype(tag);
     const T start = *spec.known(0).as<T>(), limit = *spec.known(1).as<T>(), delta = *spec.known(2).as<T>();
     if (delta == T{}) refuse("a step of 0", "another");
-    const double count = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
+    const double count =
+        std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
     if (!(count < 1e15)) refuse("a range that does not end", "an end");
     const auto size = static_cast<Index>(std::max(0.0, count));
-    return make_function_kernel(
-        spec, {{spec.element(0), {size}}},
-        [=](const Run& run) {
-          for (Index i = 0; i < size; ++i) run.out<T>(0)[i] = static_cast<T>(start + static_cast<T>(i) * delta);
-        },
-        {.not_read = ~0U});
+    return make_function_kernel(spec, {{spec.element(0), {size}}},
+                                [=](const Run& run) {
+                                  for (Index i = 0; i < size; ++i)
+                                    run.out<T>(0)[i] = static_cast<T>(start + static_cast<T>(i) * delta);
+                                },
+                                {.not_read = ~0U});
   });
 }
 
@@ -101,16 +102,17 @@ std::unique_ptr<NodeKernel> make_eye_like(const Spec& spec, PackedWeights*) {
   const Element element = element_of(static_cast<std::int32_t>(given), "dtype");
   const Index shift = spec.integer("k", 0), rows = spec.shape(0)[0], columns = spec.shape(0)[1];
   const std::size_t bytes = size_of(element);
-  return make_function_kernel(
-      spec, {{element, spec.shape(0)}},
-      [=](const Run& run) {
-        std::memset(run.outputs[0], 0, static_cast<std::size_t>(rows * columns) * bytes);
-        const Index one = 1;
-        for (Index r = 0; r < rows; ++r)
-          if (r + shift >= 0 && r + shift < columns)
-            store_elements(element, &one, run.outputs[0] + static_cast<std::size_t>(r * columns + r + shift) * bytes, 1);
-      },
-      {.not_read = ~0U});
+  return make_function_kernel(spec, {{element, spec.shape(0)}},
+                              [=](const Run& run) {
+                                std::memset(run.outputs[0], 0, static_cast<std::size_t>(rows * columns) * bytes);
+                                const Index one = 1;
+                                for (Index r = 0; r < rows; ++r)
+                                  if (r + shift >= 0 && r + shift < columns)
+                                    store_elements(
+                                        element, &one,
+                                        run.outputs[0] + static_cast<std::size_t>(r * columns + r + shift) * bytes, 1);
+                              },
+                              {.not_read = ~0U});
 }
 
 std::unique_ptr<NodeKernel> make_trilu(const Spec& spec, PackedWeights*) {
@@ -152,33 +154,32 @@ std::unique_ptr<NodeKernel> make_det(const Spec& spec, PackedWeights*) {
   const Index matrices = program::product(out);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), out}},
-        [=](const Run& run) {
-          auto* a = reinterpret_cast<double*>(run.scratch);
-          for (Index m = 0; m < matrices; ++m) {
-            std::copy_n(run.in<T>(0) + m * n * n, n * n, a);
-            double det = 1;
-            // Gaussian elimination with the largest pivot of each column.
-            for (Index c = 0; c < n; ++c) {
-              Index pivot = c;
-              for (Index r = c + 1; r < n; ++r)
-                if (std::abs(a[r * n + c]) > std::abs(a[pivot * n + c])) pivot = r;
-              if (pivot != c) {
-                std::swap_ranges(a + c * n, a + (c + 1) * n, a + pivot * n);
-                det = -det;
-              }
-              det *= a[c * n + c];
-              if (a[c * n + c] == 0) break;
-              for (Index r = c + 1; r < n; ++r) {
-                const double factor = a[r * n + c] / a[c * n + c];
-                for (Index i = c; i < n; ++i) a[r * n + i] -= factor * a[c * n + i];
-              }
-            }
-            run.out<T>(0)[m] = static_cast<T>(det);
-          }
-        },
-        {.scratch_bytes = static_cast<std::size_t>(n * n) * sizeof(double)});
+    return make_function_kernel(spec, {{spec.element(0), out}},
+                                [=](const Run& run) {
+                                  auto* a = reinterpret_cast<double*>(run.scratch);
+                                  for (Index m = 0; m < matrices; ++m) {
+                                    std::copy_n(run.in<T>(0) + m * n * n, n * n, a);
+                                    double det = 1;
+                                    // Gaussian elimination with the largest pivot of each column.
+                                    for (Index c = 0; c < n; ++c) {
+                                      Index pivot = c;
+                                      for (Index r = c + 1; r < n; ++r)
+                                        if (std::abs(a[r * n + c]) > std::abs(a[pivot * n + c])) pivot = r;
+                                      if (pivot != c) {
+                                        std::swap_ranges(a + c * n, a + (c + 1) * n, a + pivot * n);
+                                        det = -det;
+                                      }
+                                      det *= a[c * n + c];
+                                      if (a[c * n + c] == 0) break;
+                                      for (Index r = c + 1; r < n; ++r) {
+                                        const double factor = a[r * n + c] / a[c * n + c];
+                                        for (Index i = c; i < n; ++i) a[r * n + i] -= factor * a[c * n + i];
+                                      }
+                                    }
+                                    run.out<T>(0)[m] = static_cast<T>(det);
+                                  }
+                                },
+                                {.scratch_bytes = static_cast<std::size_t>(n * n) * sizeof(double)});
   });
 }
 
@@ -222,10 +223,9 @@ std::unique_ptr<NodeKernel> make_cast(const Spec& spec, PackedWeights*) {
   const Element from = spec.element(0);
   if (spec.type(0).layout != spec.output_layout(0)) refuse("another layout of the output", "that of the input");
   const auto count = static_cast<std::size_t>(spec.type(0).count());
-  return make_function_kernel(
-      spec, {{to, spec.shape(0), spec.type(0).layout}},
-      [=](const Run& run) { cast_elements(from, run.inputs[0], to, run.outputs[0], count); },
-      {.not_read = ~1U});
+  return make_function_kernel(spec, {{to, spec.shape(0), spec.type(0).layout}},
+                              [=](const Run& run) { cast_elements(from, run.inputs[0], to, run.outputs[0], count); },
+                              {.not_read = ~1U});
 }
 
 }  // namespace doppler::model

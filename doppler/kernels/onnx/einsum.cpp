@@ -11,16 +11,18 @@ namespace {
 using Term = std::vector<int>;
 
 struct EinsumPlan {
-  Shape out, summed;                             // sizes of the labels that stay, and of those that go
+  Shape out, summed;                                        // sizes of the labels that stay, and of those that go
   std::vector<std::vector<Index>> out_steps, summed_steps;  // per operand
 };
 
 Term parse_term(const std::string& text, std::size_t rank) {
   Term term;
-  const auto letters = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
+  const auto letters =
+      static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '.') {
-      if (text.compare(i, 3, "...") != 0 || letters > rank) refuse(fmt::format("term '{}'", text), "letters and one '...'");
+      if (text.compare(i, 3, "...") != 0 || letters > rank)
+        refuse(fmt::format("term '{}'", text), "letters and one '...'");
       for (std::size_t d = rank - letters; d > 0; --d) term.push_back(static_cast<int>(d));
       i += 2;
     } else if ((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z')) {
@@ -63,7 +65,8 @@ EinsumPlan plan_einsum(const Spec& spec) {
       if (label < 'A') ellipsis = std::max(ellipsis, static_cast<std::size_t>(label));
       Index& size = sizes.emplace(label, 1).first->second;
       const Index found = spec.shape(i)[d];
-      if (size != found && size != 1 && found != 1) refuse(fmt::format("sizes {} and {} of a label", size, found), "one");
+      if (size != found && size != 1 && found != 1)
+        refuse(fmt::format("sizes {} and {} of a label", size, found), "one");
       size = std::max(size, found) * (size == 0 || found == 0 ? 0 : 1);
       ++uses[label];
     }
@@ -71,7 +74,8 @@ EinsumPlan plan_einsum(const Spec& spec) {
   Term output;
   if (arrow != std::string::npos) {
     const std::string text = equation.substr(arrow + 2);
-    const auto letters = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
+    const auto letters =
+        static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
     output = parse_term(text, letters + (letters < text.size() ? ellipsis : 0));
   } else {
     for (std::size_t d = ellipsis; d > 0; --d) output.push_back(static_cast<int>(d));
@@ -112,8 +116,8 @@ EinsumPlan plan_einsum(const Spec& spec) {
 // Goes to the next index of `sizes` and moves the offsets along; returns false after the last.
 constexpr std::size_t kMostOperands = 16;
 using Offsets = std::array<Index, kMostOperands>;
-bool next_index(const Shape& sizes, const std::vector<std::vector<Index>>& steps, std::array<Index, kMostDimensions>& at,
-                Offsets& offsets) {
+bool next_index(const Shape& sizes, const std::vector<std::vector<Index>>& steps,
+                std::array<Index, kMostDimensions>& at, Offsets& offsets) {
   for (std::size_t d = sizes.size(); d-- > 0;) {
     for (std::size_t o = 0; o < steps.size(); ++o) offsets[o] += steps[o][d];
     if (++at[d] < sizes[d]) return true;

@@ -156,7 +156,8 @@ std::unique_ptr<NodeKernel> make_variadic(const Spec& spec, Binary function, boo
   const Shape& second = inputs > 1 ? shapes.inputs[1] : shapes.inputs[0];
   const BroadcastWalk<2> first(shapes.output, {shapes.inputs[0], second});
   std::vector<BroadcastWalk<2>> others;
-  for (std::size_t i = 2; i < inputs; ++i) others.emplace_back(shapes.output, std::array{shapes.output, shapes.inputs[i]});
+  for (std::size_t i = 2; i < inputs; ++i)
+    others.emplace_back(shapes.output, std::array{shapes.output, shapes.inputs[i]});
   const auto count = static_cast<std::size_t>(shapes.type.count());
   return with_number(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
@@ -205,14 +206,13 @@ std::unique_ptr<NodeKernel> make_not(const Spec& spec, PackedWeights*) {
   spec.require_element(0, {Element::boolean});
   const Physical shapes = physical_shapes(spec, 1);
   const Index count = shapes.type.count();
-  return make_function_kernel(
-      spec, {shapes.type},
-      [count](const Run& run) {
-        const auto* x = run.in<std::uint8_t>(0);
-        auto* out = run.out<std::uint8_t>(0);
-        for (Index i = 0; i < count; ++i) out[i] = x[i] == 0 ? 1 : 0;
-      },
-      {.in_place = kFirst});
+  return make_function_kernel(spec, {shapes.type},
+                              [count](const Run& run) {
+                                const auto* x = run.in<std::uint8_t>(0);
+                                auto* out = run.out<std::uint8_t>(0);
+                                for (Index i = 0; i < count; ++i) out[i] = x[i] == 0 ? 1 : 0;
+                              },
+                              {.in_place = kFirst});
 }
 
 std::unique_ptr<NodeKernel> make_bitwise_not(const Spec& spec, PackedWeights*) {

@@ -58,8 +58,8 @@ std::unique_ptr<NodeKernel> make_cast(const Spec& spec, PackedWeights*);
 // have the same; throws if they have not. `layout` is that of the output.
 struct Physical {
   std::vector<Shape> inputs;
-  Shape output;          // the broadcast one, in the order of memory
-  TensorType type;       // of the output, its element type that of the first input
+  Shape output;     // the broadcast one, in the order of memory
+  TensorType type;  // of the output, its element type that of the first input
 };
 Physical physical_shapes(const Spec& spec, std::size_t inputs);
 // Returns the layouts in which an elementwise operator can have its tensors.

@@ -227,19 +227,19 @@ std::unique_ptr<NodeKernel> make_scatter_elements(const Spec& spec, PackedWeight
   const Element kind = spec.element(1), element = spec.element(0);
   const std::size_t bytes = size_of(element), all = spec.type(0).bytes();
   const Meeting meeting = meeting_of(spec);
-  return make_function_kernel(
-      spec, {{element, spec.shape(0)}},
-      [=](const Run& run) {
-        if (all > 0 && run.outputs[0] != run.inputs[0]) std::memcpy(run.outputs[0], run.inputs[0], all);
-        const Indices indices(kind, run.inputs[1]);
-        IndexWalk walk(shape, steps);
-        for (Index i = 0; i < count; ++i, walk.next()) {
-          const Index to = walk.offset() + checked_index(indices[i], size, run.where) * step;
-          meet_elements(element, run.outputs[0] + static_cast<std::size_t>(to) * bytes,
-                        run.inputs[2] + static_cast<std::size_t>(i) * bytes, 1, meeting);
-        }
-      },
-      {.in_place = 1});
+  return make_function_kernel(spec, {{element, spec.shape(0)}},
+                              [=](const Run& run) {
+                                if (all > 0 && run.outputs[0] != run.inputs[0])
+                                  std::memcpy(run.outputs[0], run.inputs[0], all);
+                                const Indices indices(kind, run.inputs[1]);
+                                IndexWalk walk(shape, steps);
+                                for (Index i = 0; i < count; ++i, walk.next()) {
+                                  const Index to = walk.offset() + checked_index(indices[i], size, run.where) * step;
+                                  meet_elements(element, run.outputs[0] + static_cast<std::size_t>(to) * bytes,
+                                                run.inputs[2] + static_cast<std::size_t>(i) * bytes, 1, meeting);
+                                }
+                              },
+                              {.in_place = 1});
 }
 
 std::unique_ptr<NodeKernel> make_scatter_nd(const Spec& spec, PackedWeights*) {
@@ -264,22 +264,23 @@ std::unique_ptr<NodeKernel> make_scatter_nd(const Spec& spec, PackedWeights*) {
   const Element kind = spec.element(1), element = spec.element(0);
   const std::size_t bytes = size_of(element), all = spec.type(0).bytes();
   const Meeting meeting = meeting_of(spec);
-  return make_function_kernel(
-      spec, {{element, data}},
-      [=](const Run& run) {
-        if (all > 0 && run.outputs[0] != run.inputs[0]) std::memcpy(run.outputs[0], run.inputs[0], all);
-        const Indices indices(kind, run.inputs[1]);
-        Index read = 0;
-        for (Index r = 0; r < rows; ++r) {
-          Index to = 0;
-          for (std::size_t d = 0; d < steps.size(); ++d)
-            to += checked_index(indices[read++], sizes[d], run.where) * steps[d];
-          if (row > 0)
-            meet_elements(element, run.outputs[0] + static_cast<std::size_t>(to) * bytes,
-                          run.inputs[2] + static_cast<std::size_t>(r * row) * bytes, row, meeting);
-        }
-      },
-      {.in_place = 1});
+  return make_function_kernel(spec, {{element, data}},
+                              [=](const Run& run) {
+                                if (all > 0 && run.outputs[0] != run.inputs[0])
+                                  std::memcpy(run.outputs[0], run.inputs[0], all);
+                                const Indices indices(kind, run.inputs[1]);
+                                Index read = 0;
+                                for (Index r = 0; r < rows; ++r) {
+                                  Index to = 0;
+                                  for (std::size_t d = 0; d < steps.size(); ++d)
+                                    to += checked_index(indices[read++], sizes[d], run.where) * steps[d];
+                                  if (row > 0)
+                                    meet_elements(element, run.outputs[0] + static_cast<std::size_t>(to) * bytes,
+                                                  run.inputs[2] + static_cast<std::size_t>(r * row) * bytes, row,
+                                                  meeting);
+                                }
+                              },
+                              {.in_place = 1});
 }
 
 std::unique_ptr<NodeKernel> make_one_hot(const Spec& spec, PackedWeights*) {
@@ -302,7 +303,8 @@ std::unique_ptr<NodeKernel> make_one_hot(const Spec& spec, PackedWeights*) {
           for (Index d = 0; d < depth; ++d)
             for (Index a = 0; a < dims.after; ++a) {
               Index index = 0;
-              load_elements(kind, run.inputs[0] + static_cast<std::size_t>(b * dims.after + a) * index_bytes, &index, 1);
+              load_elements(kind, run.inputs[0] + static_cast<std::size_t>(b * dims.after + a) * index_bytes, &index,
+                            1);
               const bool on = index == d || index + depth == d;  // an index outside turns nothing on
               std::memcpy(run.outputs[0] + static_cast<std::size_t>((b * depth + d) * dims.after + a) * bytes,
                           run.inputs[2] + (on ? bytes : 0), bytes);
@@ -330,17 +332,18 @@ std::unique_ptr<NodeKernel> make_compress(const Spec& spec, PackedWeights*) {
   Shape out = in;
   out[static_cast<std::size_t>(axis)] = static_cast<Index>(picked.size());
   const std::size_t row = static_cast<std::size_t>(dims.after) * size_of(spec.element(0));
-  return make_function_kernel(
-      spec, {{spec.element(0), out}},
-      [=](const Run& run) {
-        std::byte* to = run.outputs[0];
-        for (Index b = 0; b < dims.before; ++b)
-          for (const Index i : picked) {
-            if (row > 0) std::memcpy(to, run.inputs[0] + static_cast<std::size_t>(b * dims.size + i) * row, row);
-            to += row;
-          }
-      },
-      {.not_read = 1U << 1});
+  return make_function_kernel(spec, {{spec.element(0), out}},
+                              [=](const Run& run) {
+                                std::byte* to = run.outputs[0];
+                                for (Index b = 0; b < dims.before; ++b)
+                                  for (const Index i : picked) {
+                                    if (row > 0)
+                                      std::memcpy(to, run.inputs[0] + static_cast<std::size_t>(b * dims.size + i) * row,
+                                                  row);
+                                    to += row;
+                                  }
+                              },
+                              {.not_read = 1U << 1});
 }
 
 std::unique_ptr<NodeKernel> make_reverse_sequence(const Spec& spec, PackedWeights*) {

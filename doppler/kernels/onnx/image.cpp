@@ -151,7 +151,8 @@ Box read_box(const float* at, bool by_center) {
 }
 
 double overlap(const Box& a, const Box& b) {
-  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1), width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
+  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1),
+               width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
   if (height <= 0 || width <= 0) return 0;
   const double both = (a.y2 - a.y1) * (a.x2 - a.x1) + (b.y2 - b.y1) * (b.x2 - b.x1);
   return height * width / (both - height * width);
@@ -180,7 +181,8 @@ std::unique_ptr<NodeKernel> make_grid_sample(const Spec& spec, PackedWeights*) {
             const double column = unnormalized(static_cast<double>(at[0]), width, rules.corners);
             const double row = unnormalized(static_cast<double>(at[1]), height, rules.corners);
             const T* image = run.in<T>(0) + (n * channels + c) * height * width;
-            run.out<T>(0)[(n * channels + c) * out + i] = static_cast<T>(sampled(image, height, width, row, column, rules));
+            run.out<T>(0)[(n * channels + c) * out + i] =
+                static_cast<T>(sampled(image, height, width, row, column, rules));
           }
     });
   });
@@ -198,8 +200,12 @@ std::unique_ptr<NodeKernel> make_roi_align(const Spec& spec, PackedWeights*) {
   if (mode != "avg" && mode != "max") refuse(fmt::format("mode '{}'", mode), "avg or max");
   const std::string coordinates =
       spec.text("coordinate_transformation_mode", spec.node.opset < 16 ? "output_half_pixel" : "half_pixel");
-  const Roi roi{spec.integer("output_height", 1), spec.integer("output_width", 1), spec.integer("sampling_ratio", 0),
-                static_cast<double>(spec.real("spatial_scale", 1)), mode == "max", coordinates == "half_pixel"};
+  const Roi roi{spec.integer("output_height", 1),
+                spec.integer("output_width", 1),
+                spec.integer("sampling_ratio", 0),
+                static_cast<double>(spec.real("spatial_scale", 1)),
+                mode == "max",
+                coordinates == "half_pixel"};
   const Shape& x = spec.shape(0);
   if (roi.bins_y < 1 || roi.bins_x < 1 || roi.ratio < 0 || roi.ratio > 1 << 16 || spec.shape(1)[1] != 4 ||
       spec.shape(2)[0] != spec.shape(1)[0] || x[2] < 1 || x[3] < 1)
@@ -231,11 +237,10 @@ std::unique_ptr<NodeKernel> make_roi_align(const Spec& spec, PackedWeights*) {
         for (Index c = 0; c < channels; ++c)
           for (Index y = 0; y < roi.bins_y; ++y)
             for (Index b = 0; b < roi.bins_x; ++b)
-              *to++ = static_cast<T>(roi_bin(
-                  roi, run.in<T>(0) + (n * channels + c) * height * width, height, width,
-                  {edge(1) + static_cast<double>(y) * bin_height, edge(0) + static_cast<double>(b) * bin_width,
-                   bin_height, bin_width},
-                  rows, columns));
+              *to++ = static_cast<T>(roi_bin(roi, run.in<T>(0) + (n * channels + c) * height * width, height, width,
+                                             {edge(1) + static_cast<double>(y) * bin_height,
+                                              edge(0) + static_cast<double>(b) * bin_width, bin_height, bin_width},
+                                             rows, columns));
       }
     });
   });
@@ -282,9 +287,9 @@ std::unique_ptr<NodeKernel> make_non_max_suppression(const Spec& spec, PackedWei
         chosen.insert(chosen.end(), {b, c, i});
       }
     }
-  return make_function_kernel(
-      spec, {{Element::i64, {static_cast<Index>(chosen.size() / 3), 3}}},
-      [chosen](const Run& run) { std::copy(chosen.begin(), chosen.end(), run.out<Index>(0)); }, {.not_read = ~0U});
+  return make_function_kernel(spec, {{Element::i64, {static_cast<Index>(chosen.size() / 3), 3}}},
+                              [chosen](const Run& run) { std::copy(chosen.begin(), chosen.end(), run.out<Index>(0)); },
+                              {.not_read = ~0U});
 }
 
 }  // namespace doppler::model

@@ -25,7 +25,8 @@ class Indices {
  public:
   Indices(Element element, const std::byte* memory) : wide_(element == Element::i64), memory_(memory) {}
   Index operator[](Index i) const {
-    return wide_ ? reinterpret_cast<const std::int64_t*>(memory_)[i] : reinterpret_cast<const std::int32_t*>(memory_)[i];
+    return wide_ ? reinterpret_cast<const std::int64_t*>(memory_)[i]
+                 : reinterpret_cast<const std::int32_t*>(memory_)[i];
   }
 
  private:

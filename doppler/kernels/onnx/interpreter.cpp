@@ -47,8 +47,8 @@ void require_graph(const Node& node, const std::shared_ptr<const GraphBody>& bod
                    const char* name) {
   if (body == nullptr) throw InputError(fmt::format("{}: found no graph '{}'; required one", describe(node), name));
   if (body->inputs.size() != inputs)
-    throw InputError(fmt::format("{}: graph '{}' has {} inputs; required {}", describe(node), name,
-                                 body->inputs.size(), inputs));
+    throw InputError(
+        fmt::format("{}: graph '{}' has {} inputs; required {}", describe(node), name, body->inputs.size(), inputs));
 }
 
 Values run_if(const KernelLibrary& library, const Node& node, const Values& inputs, const Context& context) {
@@ -64,8 +64,8 @@ Values run_loop(const KernelLibrary& library, const Node& node, const Values& in
   const std::size_t carried = inputs.size() < 2 ? 0 : inputs.size() - 2;
   require_graph(node, body, carried + 2, "body");
   if (body->outputs.size() < carried + 1)
-    throw InputError(
-        fmt::format("{}: the body has {} outputs; required {} or more", describe(node), body->outputs.size(), carried + 1));
+    throw InputError(fmt::format("{}: the body has {} outputs; required {} or more", describe(node),
+                                 body->outputs.size(), carried + 1));
   const bool bounded = !inputs.empty() && inputs[0].kind == Value::Kind::tensor;
   const Index turns = bounded ? integer_of(node, inputs, 0) : 0;
   const bool conditional = inputs.size() > 1 && inputs[1].kind == Value::Kind::tensor;
@@ -94,15 +94,18 @@ std::vector<Index> list_of(const Node& node, const char* name, std::size_t size)
 Index axis_in(const Node& node, Index axis, std::size_t rank) {
   const Index counted = axis < 0 ? axis + static_cast<Index>(rank) : axis;
   if (counted < 0 || counted >= static_cast<Index>(rank))
-    throw InputError(fmt::format("{}: found axis {} of {} dimensions; required one of them", describe(node), axis, rank));
+    throw InputError(
+        fmt::format("{}: found axis {} of {} dimensions; required one of them", describe(node), axis, rank));
   return counted;
 }
 
 Values run_scan(const KernelLibrary& library, const Node& node, const Values& inputs, const Context& context) {
   const auto body = node.attributes.graph("body");
-  const auto scans = static_cast<std::size_t>(std::clamp<Index>(node.attributes.integer("num_scan_inputs", 0), 0, 1 << 20));
+  const auto scans =
+      static_cast<std::size_t>(std::clamp<Index>(node.attributes.integer("num_scan_inputs", 0), 0, 1 << 20));
   if (scans < 1 || scans > inputs.size())
-    throw InputError(fmt::format("{}: scans {} of {} inputs; required one or more", describe(node), scans, inputs.size()));
+    throw InputError(
+        fmt::format("{}: scans {} of {} inputs; required one or more", describe(node), scans, inputs.size()));
   require_graph(node, body, inputs.size(), "body");
   const std::size_t states = inputs.size() - scans;
   if (body->outputs.size() < states)
@@ -148,9 +151,8 @@ Values run_batched_scan(const KernelLibrary& library, const Node& node, const Va
   if (!inputs.empty() && inputs[0].kind != Value::Kind::nothing)
     throw InputError(fmt::format("{}: found lengths of sequences; required none", describe(node)));
   std::vector<std::vector<Tensor>> results;
-  const Index batch = inputs.size() < 2 || tensor_of(node, inputs, 1).type.shape.empty()
-                          ? 0
-                          : tensor_of(node, inputs, 1).type.shape[0];
+  const Index batch =
+      inputs.size() < 2 || tensor_of(node, inputs, 1).type.shape.empty() ? 0 : tensor_of(node, inputs, 1).type.shape[0];
   for (Index sample = 0; sample < batch; ++sample) {
     Values arguments;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
@@ -186,8 +188,8 @@ Node resolved(const Node& node, const Attributes& call) {
   return result;
 }
 
-Values call_function(const KernelLibrary& library, const FunctionBody& function, const Node& node,
-                     const Values& inputs, const Context& context) {
+Values call_function(const KernelLibrary& library, const FunctionBody& function, const Node& node, const Values& inputs,
+                     const Context& context) {
   if (context.depth >= kDeepestCall)
     throw InputError(fmt::format("{}: calls deeper than {}; required no recursion", describe(node), kDeepestCall));
   GraphBody body = function.body;
@@ -276,7 +278,8 @@ Tensor stacked(const std::vector<Tensor>& tensors, Index axis, const std::string
     if (tensors[i].type != type)
       throw InputError(fmt::format("{}: found results of {} and {}; required one type", where, to_string(type),
                                    to_string(tensors[i].type)));
-    if (result.data != nullptr) copy.run(tensors[i].data.get(), result.data.get() + i * static_cast<std::size_t>(dims.after) * bytes);
+    if (result.data != nullptr)
+      copy.run(tensors[i].data.get(), result.data.get() + i * static_cast<std::size_t>(dims.after) * bytes);
   }
   return result;
 }
@@ -285,8 +288,7 @@ Values evaluate_node(const KernelLibrary& library, const Node& node, const Value
   if (context.model != nullptr && !context.model->functions.empty()) {
     const std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
     const auto found = context.model->functions.find(name);
-    if (found != context.model->functions.end())
-      return call_function(library, found->second, node, inputs, context);
+    if (found != context.model->functions.end()) return call_function(library, found->second, node, inputs, context);
   }
   if (node.domain.empty()) {
     if (node.op_type == "If") return run_if(library, node, inputs, context);
@@ -311,10 +313,12 @@ Values run_graph(const KernelLibrary& library, const GraphBody& graph, const Val
   };
   for (const Node& node : graph.nodes) {
     Values arguments;
-    for (const std::string& name : node.inputs) arguments.push_back(name.empty() ? Value() : look_up(name, describe(node)));
+    for (const std::string& name : node.inputs)
+      arguments.push_back(name.empty() ? Value() : look_up(name, describe(node)));
     Values results = evaluate_node(library, node, arguments, inner);
     if (results.size() < node.outputs.size())
-      throw InputError(fmt::format("{}: found {} results; required {}", describe(node), results.size(), node.outputs.size()));
+      throw InputError(
+          fmt::format("{}: found {} results; required {}", describe(node), results.size(), node.outputs.size()));
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty()) names.set(node.outputs[i], std::move(results[i]));
   }

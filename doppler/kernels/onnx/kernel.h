@@ -5,8 +5,8 @@
 #include "doppler/program/onnx/graph_body.h"
 
 // What the operators of ONNX models compute. A kernel is made once per node, from everything that is known before the
-// first run: types, shapes, layouts, constants. Making it checks the node, so that running it needs no checks but those of
-// data (indices); it chooses primitives, packs weights and says how much scratch memory a run takes.
+// first run: types, shapes, layouts, constants. Making it checks the node, so that running it needs no checks but those
+// of data (indices); it chooses primitives, packs weights and says how much scratch memory a run takes.
 //
 //   KernelNode node{.name = "conv1", .op_type = "Conv", .opset = 17, .attributes = …,
 //                   .inputs = {{x_type}, {w_type, &weights}}};
@@ -17,8 +17,8 @@
 // "doppler", for rewrites to ask for:
 //   Conv     as ONNX's, with inputs X, W, bias, residual (the last two may be absent) and an activation
 //   MatMul   A · B · alpha + bias + residual, activation. Attributes transA, transB (of the last two dimensions),
-//            transBatchA, transBatchB (of all but the last: [S, batch…, K] is read as [batch…, S, K]), alpha. bias is a
-//            vector along the last dimension, residual has the shape of the output
+//            transBatchA, transBatchB (of all but the last: [S, batch…, K] is read as [batch…, S, K]), alpha. bias is
+//            a vector along the last dimension, residual has the shape of the output
 //   SkipLayerNormalization  X, skip, scale, bias (may be absent), added_bias (may be absent); attributes axis (-1) and
 //            epsilon; outputs the normalised sum of X, skip and added_bias, and the sum itself if asked for
 //   Attention  softmax(scale · Q · Kᵀ + mask) · V of [batch, heads, rows, depth]; attributes scale (1) and perm_q,
@@ -27,8 +27,9 @@
 //   Gelu     attribute approximate: "none" (erf) or "tanh"
 //   Silu     x · sigmoid(x)
 //   Reorder  the input in the layout of the output
-// An activation is the attribute `activation`: Relu, Clip, LeakyRelu, HardSigmoid, HardSwish, Sigmoid, Silu, Tanh, Gelu,
-// GeluTanh or Elu, with `activation_params` (Clip: low, high; LeakyRelu: alpha; HardSigmoid: alpha, beta; Elu: alpha).
+// An activation is the attribute `activation`: Relu, Clip, LeakyRelu, HardSigmoid, HardSwish, Sigmoid, Silu, Tanh,
+// Gelu, GeluTanh, Elu or Softplus, with `activation_params` (Clip: low, high; LeakyRelu: alpha; HardSigmoid: alpha,
+// beta; Elu: alpha).
 
 namespace doppler::model {
 

@@ -9,8 +9,8 @@
 #else
 #define DOPPLER_VECTOR
 #endif
-#define DOPPLER_DECLARE(name)                    \
-  DOPPLER_VECTOR double name(double) noexcept;   \
+#define DOPPLER_DECLARE(name)                  \
+  DOPPLER_VECTOR double name(double) noexcept; \
   DOPPLER_VECTOR float name##f(float) noexcept;
 extern "C" {
 DOPPLER_DECLARE(exp)
@@ -38,8 +38,8 @@ float fmodf(float, float) noexcept;
 namespace doppler::model::DOPPLER_LOOPS {
 namespace {
 
-#define DOPPLER_FUNCTION(name)                                 \
-  inline float of_##name(float x) { return ::name##f(x); }     \
+#define DOPPLER_FUNCTION(name)                             \
+  inline float of_##name(float x) { return ::name##f(x); } \
   inline double of_##name(double x) { return ::name(x); }
 DOPPLER_FUNCTION(exp)
 DOPPLER_FUNCTION(log)
@@ -84,12 +84,12 @@ inline T smaller(T a, T b) {
 
 // A function of one element as a type, for the loop below. None of them branches around a call: that would keep the
 // vector versions out.
-#define DOPPLER_UNARY(name, expression)                  \
-  struct name {                                          \
-    template <typename T>                                \
+#define DOPPLER_UNARY(name, expression)                                   \
+  struct name {                                                           \
+    template <typename T>                                                 \
     static inline T of(T x, [[maybe_unused]] T p, [[maybe_unused]] T q) { \
-      return expression;                                 \
-    }                                                    \
+      return expression;                                                  \
+    }                                                                     \
   };
 DOPPLER_UNARY(Abs, of_abs(x))
 DOPPLER_UNARY(Neg, -x)
@@ -119,20 +119,20 @@ DOPPLER_UNARY(Sigmoid, T(1) / (T(1) + of_exp(-x)))
 DOPPLER_UNARY(Softplus, larger(x, T(0)) + of_log1p(of_exp(-of_abs(x))))
 DOPPLER_UNARY(Softsign, x / (T(1) + of_abs(x)))
 DOPPLER_UNARY(Elu, larger(x, T(0)) + p * (of_exp(smaller(x, T(0))) - T(1)))
-DOPPLER_UNARY(Selu, q * (larger(x, T(0)) + p * (of_exp(smaller(x, T(0))) - T(1))))
+DOPPLER_UNARY(Selu, q*(larger(x, T(0)) + p * (of_exp(smaller(x, T(0))) - T(1))))
 DOPPLER_UNARY(Celu, larger(x, T(0)) + p * (of_exp(smaller(x, T(0)) / p) - T(1)))
 DOPPLER_UNARY(LeakyRelu, x < 0 ? p * x : x)
 DOPPLER_UNARY(ThresholdedRelu, x > p ? x : T(0))
-DOPPLER_UNARY(HardSigmoid, smaller(larger(p * x + q, T(0)), T(1)))
-DOPPLER_UNARY(HardSwish, x * smaller(larger(x * T(1.0 / 6) + T(0.5), T(0)), T(1)))
-DOPPLER_UNARY(Shrink, x < -p ? x + q : x > p ? x - q : T(0))
+DOPPLER_UNARY(HardSigmoid, smaller(larger(p* x + q, T(0)), T(1)))
+DOPPLER_UNARY(HardSwish, x* smaller(larger(x* T(1.0 / 6) + T(0.5), T(0)), T(1)))
+DOPPLER_UNARY(Shrink, x<-p ? x + q : x> p ? x - q : T(0))
 DOPPLER_UNARY(Gelu, T(0.5) * x * (T(1) + of_erf(x * T(0.70710678118654752440))))
 DOPPLER_UNARY(GeluTanh, T(0.5) * x * (T(1) + of_tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x))))
 DOPPLER_UNARY(Silu, x / (T(1) + of_exp(-p * x)))
-DOPPLER_UNARY(Mish, x * of_tanh(larger(x, T(0)) + of_log1p(of_exp(-of_abs(x)))))
+DOPPLER_UNARY(Mish, x* of_tanh(larger(x, T(0)) + of_log1p(of_exp(-of_abs(x)))))
 DOPPLER_UNARY(Clip, smaller(larger(x, p), q))
-DOPPLER_UNARY(Linear, p * x + q)
-DOPPLER_UNARY(Square, x * x)
+DOPPLER_UNARY(Linear, p* x + q)
+DOPPLER_UNARY(Square, x* x)
 
 template <typename F, typename T>
 void unary_loop(const T* x, T* out, std::size_t n, T p, T q) {
@@ -140,12 +140,12 @@ void unary_loop(const T* x, T* out, std::size_t n, T p, T q) {
   for (std::size_t i = 0; i < n; ++i) out[i] = F::of(x[i], p, q);
 }
 
-#define DOPPLER_BINARY(name, expression)    \
-  struct name {                             \
-    template <typename T>                   \
-    static inline auto of(T a, T b) {       \
-      return expression;                    \
-    }                                       \
+#define DOPPLER_BINARY(name, expression) \
+  struct name {                          \
+    template <typename T>                \
+    static inline auto of(T a, T b) {    \
+      return expression;                 \
+    }                                    \
   };
 DOPPLER_BINARY(Add, a + b)
 DOPPLER_BINARY(Sub, a - b)
@@ -267,17 +267,17 @@ void max_into(T* out, const T* x, std::size_t n, std::ptrdiff_t step) {
 template <typename T>
 constexpr FloatLoops<T> kLoops = {
     // In the order of the enumerations.
-    {unary_loop<Abs, T>,      unary_loop<Neg, T>,        unary_loop<Floor, T>,     unary_loop<Ceil, T>,
-     unary_loop<Round, T>,    unary_loop<Sqrt, T>,       unary_loop<Reciprocal, T>, unary_loop<Exp, T>,
-     unary_loop<Log, T>,      unary_loop<Sin, T>,        unary_loop<Cos, T>,       unary_loop<Tan, T>,
-     unary_loop<Asin, T>,     unary_loop<Acos, T>,       unary_loop<Atan, T>,      unary_loop<Sinh, T>,
-     unary_loop<Cosh, T>,     unary_loop<Tanh, T>,       unary_loop<Asinh, T>,     unary_loop<Acosh, T>,
-     unary_loop<Atanh, T>,    unary_loop<Erf, T>,        unary_loop<Sign, T>,      unary_loop<Relu, T>,
-     unary_loop<Sigmoid, T>,  unary_loop<Softplus, T>,   unary_loop<Softsign, T>,  unary_loop<Elu, T>,
-     unary_loop<Selu, T>,     unary_loop<Celu, T>,       unary_loop<LeakyRelu, T>, unary_loop<ThresholdedRelu, T>,
-     unary_loop<HardSigmoid, T>, unary_loop<HardSwish, T>, unary_loop<Shrink, T>,  unary_loop<Gelu, T>,
-     unary_loop<GeluTanh, T>, unary_loop<Silu, T>,       unary_loop<Mish, T>,      unary_loop<Clip, T>,
-     unary_loop<Linear, T>,   unary_loop<Square, T>},
+    {unary_loop<Abs, T>,         unary_loop<Neg, T>,       unary_loop<Floor, T>,      unary_loop<Ceil, T>,
+     unary_loop<Round, T>,       unary_loop<Sqrt, T>,      unary_loop<Reciprocal, T>, unary_loop<Exp, T>,
+     unary_loop<Log, T>,         unary_loop<Sin, T>,       unary_loop<Cos, T>,        unary_loop<Tan, T>,
+     unary_loop<Asin, T>,        unary_loop<Acos, T>,      unary_loop<Atan, T>,       unary_loop<Sinh, T>,
+     unary_loop<Cosh, T>,        unary_loop<Tanh, T>,      unary_loop<Asinh, T>,      unary_loop<Acosh, T>,
+     unary_loop<Atanh, T>,       unary_loop<Erf, T>,       unary_loop<Sign, T>,       unary_loop<Relu, T>,
+     unary_loop<Sigmoid, T>,     unary_loop<Softplus, T>,  unary_loop<Softsign, T>,   unary_loop<Elu, T>,
+     unary_loop<Selu, T>,        unary_loop<Celu, T>,      unary_loop<LeakyRelu, T>,  unary_loop<ThresholdedRelu, T>,
+     unary_loop<HardSigmoid, T>, unary_loop<HardSwish, T>, unary_loop<Shrink, T>,     unary_loop<Gelu, T>,
+     unary_loop<GeluTanh, T>,    unary_loop<Silu, T>,      unary_loop<Mish, T>,       unary_loop<Clip, T>,
+     unary_loop<Linear, T>,      unary_loop<Square, T>},
     {binary_loop<Add, T, T>, binary_loop<Sub, T, T>, binary_loop<Mul, T, T>, binary_loop<Div, T, T>,
      binary_loop<Pow, T, T>, binary_loop<Max, T, T>, binary_loop<Min, T, T>, binary_loop<Fmod, T, T>,
      binary_loop<Prelu, T, T>, binary_loop<SwishGate, T, T>},

@@ -3,16 +3,57 @@
 #include <cstddef>
 #include <cstdint>
 
-// The innermost loops on floats, compiled for several widths of vectors (CMakeLists.txt); the processor decides. Nothing
-// of the standard library is in here or in loops.cpp: the linker would keep one copy of a template for all processors.
+// The innermost loops on floats, compiled for several widths of vectors (CMakeLists.txt); the processor decides.
+// Nothing of the standard library is in here or in loops.cpp: the linker would keep one copy of a template for all
+// processors.
 
 namespace doppler::model {
 
 // p and q are parameters: alpha and beta, bounds, thresholds.
 enum class Unary : std::uint8_t {
-  abs, neg, floor, ceil, round, sqrt, reciprocal, exp, log, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh,
-  acosh, atanh, erf, sign, relu, sigmoid, softplus, softsign, elu, selu, celu, leaky_relu, thresholded_relu,
-  hard_sigmoid, hard_swish, shrink, gelu, gelu_tanh, silu, mish, clip, linear, square, count
+  abs,
+  neg,
+  floor,
+  ceil,
+  round,
+  sqrt,
+  reciprocal,
+  exp,
+  log,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  sign,
+  relu,
+  sigmoid,
+  softplus,
+  softsign,
+  elu,
+  selu,
+  celu,
+  leaky_relu,
+  thresholded_relu,
+  hard_sigmoid,
+  hard_swish,
+  shrink,
+  gelu,
+  gelu_tanh,
+  silu,
+  mish,
+  clip,
+  linear,
+  square,
+  count
 };
 enum class Binary : std::uint8_t { add, sub, mul, div, pow, max, min, fmod, prelu, swish_gate, count };
 enum class Comparison : std::uint8_t { equal, less, less_or_equal, greater, greater_or_equal, count };

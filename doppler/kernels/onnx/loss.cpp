@@ -157,7 +157,7 @@ std::unique_ptr<NodeKernel> make_tf_idf(const Spec& spec, PackedWeights*) {
         const auto n = static_cast<Index>(gram.words.size());
         if (n < shortest || n > longest) continue;
         Index found = 0;
-        for (Index skip = 0; skip <= (n == 1 ? 0 : skips); ++skip)
+        for (Index skip = 0; skip <= (n == 1 ? 0 : std::min(skips, length)); ++skip)
           for (Index first = 0; first + (n - 1) * (skip + 1) < length; ++first) {
             bool same = true;
             for (Index w = 0; w < n && same; ++w)

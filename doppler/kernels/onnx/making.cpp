@@ -128,20 +128,17 @@ void Spec::require_row_major() const {
 }
 
 Shape checked_shape(Shape shape) {
-  Index count = 1;
-  bool empty = false;
-  for (const Index size : shape) {
+  for (const Index size : shape)
     if (size < 0) refuse(fmt::format("shape {}", program::to_string(shape)), "no negative size");
-    empty |= size == 0;
-  }
   if (shape.size() > kMostDimensions)
     refuse(fmt::format("{} dimensions", shape.size()), fmt::format("at most {}", kMostDimensions));
-  if (empty) return shape;
+  // Sizes of 0 are left out, so that the product of any of the others is one that we count too.
+  Index count = 1;
   for (const Index size : shape) {
     if (size > program::kMostElements / 16 / count)
       refuse(fmt::format("shape {}", program::to_string(shape)),
              fmt::format("at most {} elements", program::kMostElements / 16));
-    count *= size;
+    count *= std::max<Index>(size, 1);
   }
   return shape;
 }

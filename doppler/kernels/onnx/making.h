@@ -38,9 +38,7 @@ class Spec {
   const Attributes& attributes() const { return node.attributes; }
   Index integer(std::string_view name, Index otherwise) const { return node.attributes.integer(name, otherwise); }
   float real(std::string_view name, float otherwise) const { return node.attributes.real(name, otherwise); }
-  std::string text(std::string_view name, const char* otherwise) const {
-    return node.attributes.text(name, otherwise);
-  }
+  std::string text(std::string_view name, const char* otherwise) const { return node.attributes.text(name, otherwise); }
 
   // These return the value of an input on which shapes depend; they throw if it is not known.
   const Tensor& known(std::size_t input) const;
@@ -92,8 +90,8 @@ using Compute = std::function<void(const Run& run)>;
 
 struct KernelTraits {
   std::size_t scratch_bytes = 0;
-  std::uint32_t in_place = 0;    // inputs, as bits
-  std::uint32_t not_read = 0;    // inputs, as bits
+  std::uint32_t in_place = 0;  // inputs, as bits
+  std::uint32_t not_read = 0;  // inputs, as bits
   std::string implementation = "own";
 };
 std::unique_ptr<NodeKernel> make_function_kernel(const Spec& spec, std::vector<TensorType> outputs, Compute compute,

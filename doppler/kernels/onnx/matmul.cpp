@@ -111,7 +111,6 @@ struct Slots {
   std::size_t bias = 32, residual = 32;  // 32: none
 };
 
-
 Desc operand_desc(const Product& p, const Product::Operand& operand, Index rows, Index columns) {
   Shape shape;
   std::vector<Index> steps;
@@ -175,19 +174,19 @@ std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const ShapedProduct
   if (own_bias) arguments.push_back({DNNL_ARG_BIAS, bias});
   auto call = std::make_shared<PrimitiveCall>(dnnl::matmul(chosen), std::move(arguments));
   const std::size_t bias_slot = own_bias ? slots.bias : 32;
-  return make_function_kernel(
-      spec, {{Element::f32, shaped.out}},
-      [=](const Run& run) {
-        std::array<const std::byte*, 8> addresses = {run.inputs[0], held != nullptr ? held.get() : run.inputs[1],
-                                                     run.outputs[0], run.scratch};
-        std::size_t count = 4;
-        for (const std::size_t input : late) addresses[count++] = run.inputs[input];
-        if (bias_slot < 32) addresses[count++] = run.inputs[bias_slot];
-        call->run(std::span(addresses.data(), count));
-      },
-      {.scratch_bytes = chosen.scratchpad_desc().get_size(),
-       .not_read = held != nullptr ? 1U << 1 : 0U,
-       .implementation = fmt::format("onednn {}", chosen.impl_info_str())});
+  return make_function_kernel(spec, {{Element::f32, shaped.out}},
+                              [=](const Run& run) {
+                                std::array<const std::byte*, 8> addresses = {
+                                    run.inputs[0], held != nullptr ? held.get() : run.inputs[1], run.outputs[0],
+                                    run.scratch};
+                                std::size_t count = 4;
+                                for (const std::size_t input : late) addresses[count++] = run.inputs[input];
+                                if (bias_slot < 32) addresses[count++] = run.inputs[bias_slot];
+                                call->run(std::span(addresses.data(), count));
+                              },
+                              {.scratch_bytes = chosen.scratchpad_desc().get_size(),
+                               .not_read = held != nullptr ? 1U << 1 : 0U,
+                               .implementation = fmt::format("onednn {}", chosen.impl_info_str())});
 } catch (const dnnl::error&) {
   return nullptr;  // a combination that it does not have
 }
@@ -302,22 +301,22 @@ std::unique_ptr<NodeKernel> make_gemm(const Spec& spec, PackedWeights* packed) {
   const bool packs = !product->reads(1);
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), out}},
-        [=](const Run& run) {
-          product->run(run.inputs.first(2), run.outputs, run.scratch);
-          T* values = run.out<T>(0);
-          const Index length = walk.row(), step = walk.steps[0].back();
-          walk.for_each_row([&](const auto& at, Index first) {
-            const T* c = run.in<T>(2) + at[0];
-            for (Index i = 0; i < length; ++i)
-              values[first + i] += static_cast<T>(static_cast<T>(beta) * c[i * step]);
-          });
-          if constexpr (std::is_floating_point_v<T>) activation.apply(values, static_cast<std::size_t>(m * n));
-        },
-        {.scratch_bytes = product->scratch_bytes(),
-         .not_read = packs ? 1U << 1 : 0U,
-         .implementation = product->implementation()});
+    return make_function_kernel(spec, {{spec.element(0), out}},
+                                [=](const Run& run) {
+                                  product->run(run.inputs.first(2), run.outputs, run.scratch);
+                                  T* values = run.out<T>(0);
+                                  const Index length = walk.row(), step = walk.steps[0].back();
+                                  walk.for_each_row([&](const auto& at, Index first) {
+                                    const T* c = run.in<T>(2) + at[0];
+                                    for (Index i = 0; i < length; ++i)
+                                      values[first + i] += static_cast<T>(static_cast<T>(beta) * c[i * step]);
+                                  });
+                                  if constexpr (std::is_floating_point_v<T>)
+                                    activation.apply(values, static_cast<std::size_t>(m * n));
+                                },
+                                {.scratch_bytes = product->scratch_bytes(),
+                                 .not_read = packs ? 1U << 1 : 0U,
+                                 .implementation = product->implementation()});
   });
 }
 

@@ -89,12 +89,12 @@ SliceArguments slice_arguments(const Spec& spec) {
 
 std::unique_ptr<NodeKernel> make_copy(const Spec& spec, TensorType output, std::uint32_t not_read) {
   const std::size_t bytes = output.bytes();
-  return make_function_kernel(
-      spec, {std::move(output)},
-      [bytes](const Run& run) {
-        if (bytes > 0 && run.outputs[0] != run.inputs[0]) std::memcpy(run.outputs[0], run.inputs[0], bytes);
-      },
-      {.in_place = 1, .not_read = not_read});
+  return make_function_kernel(spec, {std::move(output)},
+                              [bytes](const Run& run) {
+                                if (bytes > 0 && run.outputs[0] != run.inputs[0])
+                                  std::memcpy(run.outputs[0], run.inputs[0], bytes);
+                              },
+                              {.in_place = 1, .not_read = not_read});
 }
 
 std::unique_ptr<NodeKernel> make_reshape(const Spec& spec, PackedWeights*) {
@@ -102,8 +102,7 @@ std::unique_ptr<NodeKernel> make_reshape(const Spec& spec, PackedWeights*) {
   spec.require_inputs(1, 2);
   const auto target = spec.attribute_or_input("shape", 1);
   if (!target) refuse("no shape", "one");
-  return make_copy(spec,
-                   {spec.element(0), reshaped(spec.shape(0), *target, spec.integer("allowzero", 0) != 0)},
+  return make_copy(spec, {spec.element(0), reshaped(spec.shape(0), *target, spec.integer("allowzero", 0) != 0)},
                    kAllButFirst);
 }
 
@@ -170,13 +169,14 @@ std::unique_ptr<NodeKernel> make_dropout(const Spec& spec, PackedWeights*) {
   const std::size_t bytes = spec.type(0).bytes();
   const auto count = static_cast<std::size_t>(spec.type(0).count());
   if (spec.used(1) && mask != Element::boolean) refuse("a mask of floats", "operator set 10 or later");
-  return make_function_kernel(
-      spec, outputs,
-      [=](const Run& run) {
-        if (bytes > 0 && run.outputs[0] != run.inputs[0]) std::memcpy(run.outputs[0], run.inputs[0], bytes);
-        if (run.outputs.size() > 1 && run.outputs[1] != nullptr) std::memset(run.outputs[1], 1, count);
-      },
-      {.in_place = 1, .not_read = kAllButFirst});
+  return make_function_kernel(spec, outputs,
+                              [=](const Run& run) {
+                                if (bytes > 0 && run.outputs[0] != run.inputs[0])
+                                  std::memcpy(run.outputs[0], run.inputs[0], bytes);
+                                if (run.outputs.size() > 1 && run.outputs[1] != nullptr)
+                                  std::memset(run.outputs[1], 1, count);
+                              },
+                              {.in_place = 1, .not_read = kAllButFirst});
 }
 
 std::unique_ptr<NodeKernel> make_transpose(const Spec& spec, PackedWeights*) {
@@ -230,12 +230,12 @@ std::unique_ptr<NodeKernel> make_slice(const Spec& spec, PackedWeights*) {
   const std::size_t bytes = size_of(spec.element(0));
   const StridedCopy copy(bytes, shape, from, row_major_steps(shape));
   const bool empty = program::product(shape) == 0;
-  return make_function_kernel(
-      spec, {{spec.element(0), shape}},
-      [=](const Run& run) {
-        if (!empty) copy.run(run.inputs[0] + static_cast<std::size_t>(offset) * bytes, run.outputs[0]);
-      },
-      {.not_read = kAllButFirst});
+  return make_function_kernel(spec, {{spec.element(0), shape}},
+                              [=](const Run& run) {
+                                if (!empty)
+                                  copy.run(run.inputs[0] + static_cast<std::size_t>(offset) * bytes, run.outputs[0]);
+                              },
+                              {.not_read = kAllButFirst});
 }
 
 std::unique_ptr<NodeKernel> make_expand(const Spec& spec, PackedWeights*) {
@@ -248,9 +248,9 @@ std::unique_ptr<NodeKernel> make_expand(const Spec& spec, PackedWeights*) {
   for (std::size_t i = 0; i < out.size(); ++i)
     if (aligned[i] == 1) from[i] = 0;
   const StridedCopy copy(size_of(spec.element(0)), out, from, row_major_steps(out));
-  return make_function_kernel(
-      spec, {{spec.element(0), out}}, [copy](const Run& run) { copy.run(run.inputs[0], run.outputs[0]); },
-      {.not_read = kAllButFirst});
+  return make_function_kernel(spec, {{spec.element(0), out}},
+                              [copy](const Run& run) { copy.run(run.inputs[0], run.outputs[0]); },
+                              {.not_read = kAllButFirst});
 }
 
 std::unique_ptr<NodeKernel> make_tile(const Spec& spec, PackedWeights*) {
@@ -282,9 +282,9 @@ std::unique_ptr<NodeKernel> make_tile(const Spec& spec, PackedWeights*) {
     to.insert(to.end(), {out_steps[i] * spec.shape(0)[i], out_steps[i]});
   }
   const StridedCopy copy(size_of(spec.element(0)), dims, from, to);
-  return make_function_kernel(
-      spec, {{spec.element(0), out}}, [copy](const Run& run) { copy.run(run.inputs[0], run.outputs[0]); },
-      {.not_read = kAllButFirst});
+  return make_function_kernel(spec, {{spec.element(0), out}},
+                              [copy](const Run& run) { copy.run(run.inputs[0], run.outputs[0]); },
+                              {.not_read = kAllButFirst});
 }
 
 std::unique_ptr<NodeKernel> make_concat(const Spec& spec, PackedWeights*) {
@@ -376,19 +376,18 @@ std::unique_ptr<NodeKernel> make_split(const Spec& spec, PackedWeights*) {
     parts.push_back(static_cast<std::size_t>(sizes[i]) * unit);
   }
   const std::size_t row = static_cast<std::size_t>(dims.size) * unit;
-  return make_function_kernel(
-      spec, types,
-      [=](const Run& run) {
-        const std::byte* from = run.inputs[0];
-        for (std::size_t i = 0; i < parts.size(); from += parts[i++]) {
-          std::byte* to = run.outputs[i];
-          if (to == nullptr || parts[i] == 0) continue;
-          for (Index r = 0; r < dims.before; ++r)
-            std::memcpy(to + static_cast<std::size_t>(r) * parts[i], from + static_cast<std::size_t>(r) * row,
-                        parts[i]);
-        }
-      },
-      {.not_read = kAllButFirst});
+  return make_function_kernel(spec, types,
+                              [=](const Run& run) {
+                                const std::byte* from = run.inputs[0];
+                                for (std::size_t i = 0; i < parts.size(); from += parts[i++]) {
+                                  std::byte* to = run.outputs[i];
+                                  if (to == nullptr || parts[i] == 0) continue;
+                                  for (Index r = 0; r < dims.before; ++r)
+                                    std::memcpy(to + static_cast<std::size_t>(r) * parts[i],
+                                                from + static_cast<std::size_t>(r) * row, parts[i]);
+                                }
+                              },
+                              {.not_read = kAllButFirst});
 }
 
 }  // namespace doppler::model

@@ -65,8 +65,9 @@ std::unique_ptr<NodeKernel> make_softmax(const Spec& spec, PackedWeights*) {
   spec.require_row_major();
   spec.require_inputs(1, 1);
   const std::string& op = spec.node.op_type;
-  const SoftKind kind =
-      op == "Softmax" ? SoftKind::softmax : op == "LogSoftmax" ? SoftKind::log_softmax : SoftKind::hardmax;
+  const SoftKind kind = op == "Softmax"      ? SoftKind::softmax
+                        : op == "LogSoftmax" ? SoftKind::log_softmax
+                                             : SoftKind::hardmax;
   // Before operator set 13 the tensor was a matrix of which `axis` was the first column.
   const bool as_matrix = spec.node.opset < 13;
   AroundAxis dims;
@@ -78,28 +79,27 @@ std::unique_ptr<NodeKernel> make_softmax(const Spec& spec, PackedWeights*) {
   const auto n = static_cast<std::size_t>(dims.size);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {spec.type(0)},
-        [=](const Run& run) {
-          if (n == 0) return;
-          T* row = reinterpret_cast<T*>(run.scratch);
-          T* exponentials = row + n;
-          for (Index b = 0; b < dims.before; ++b)
-            for (Index a = 0; a < dims.after; ++a) {
-              const Index first = b * dims.size * dims.after + a;
-              const T* x = run.in<T>(0) + first;
-              T* out = run.out<T>(0) + first;
-              if (dims.after == 1) {
-                soft_row(kind, x, out, n, exponentials);
-                continue;
-              }
-              for (Index i = 0; i < dims.size; ++i) row[i] = x[i * dims.after];
-              T* result = kind == SoftKind::log_softmax ? row : exponentials;
-              soft_row(kind, row, result, n, exponentials);
-              for (Index i = 0; i < dims.size; ++i) out[i * dims.after] = result[i];
-            }
-        },
-        {.scratch_bytes = 2 * n * sizeof(T), .in_place = kind == SoftKind::hardmax ? 0U : 1U});
+    return make_function_kernel(spec, {spec.type(0)},
+                                [=](const Run& run) {
+                                  if (n == 0) return;
+                                  T* row = reinterpret_cast<T*>(run.scratch);
+                                  T* exponentials = row + n;
+                                  for (Index b = 0; b < dims.before; ++b)
+                                    for (Index a = 0; a < dims.after; ++a) {
+                                      const Index first = b * dims.size * dims.after + a;
+                                      const T* x = run.in<T>(0) + first;
+                                      T* out = run.out<T>(0) + first;
+                                      if (dims.after == 1) {
+                                        soft_row(kind, x, out, n, exponentials);
+                                        continue;
+                                      }
+                                      for (Index i = 0; i < dims.size; ++i) row[i] = x[i * dims.after];
+                                      T* result = kind == SoftKind::log_softmax ? row : exponentials;
+                                      soft_row(kind, row, result, n, exponentials);
+                                      for (Index i = 0; i < dims.size; ++i) out[i * dims.after] = result[i];
+                                    }
+                                },
+                                {.scratch_bytes = 2 * n * sizeof(T), .in_place = kind == SoftKind::hardmax ? 0U : 1U});
   });
 }
 
@@ -119,18 +119,18 @@ std::unique_ptr<NodeKernel> make_layer_norm(const Spec& spec, PackedWeights*) {
   const bool biased = spec.has(2);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, outputs,
-        [=](const Run& run) {
-          for (Index r = 0; r < rows.count; ++r) {
-            const auto found = normalize_row(run.in<T>(0) + r * rows.length, run.out<T>(0) + r * rows.length,
-                                             static_cast<std::size_t>(rows.length), static_cast<T>(epsilon),
-                                             run.in<T>(1), biased ? run.in<T>(2) : nullptr);
-            if (T* means = run.out<T>(1)) means[r] = found.mean;
-            if (T* factors = run.out<T>(2)) factors[r] = found.factor;
-          }
-        },
-        {.in_place = 1});
+    return make_function_kernel(spec, outputs,
+                                [=](const Run& run) {
+                                  for (Index r = 0; r < rows.count; ++r) {
+                                    const auto found =
+                                        normalize_row(run.in<T>(0) + r * rows.length, run.out<T>(0) + r * rows.length,
+                                                      static_cast<std::size_t>(rows.length), static_cast<T>(epsilon),
+                                                      run.in<T>(1), biased ? run.in<T>(2) : nullptr);
+                                    if (T* means = run.out<T>(1)) means[r] = found.mean;
+                                    if (T* factors = run.out<T>(2)) factors[r] = found.factor;
+                                  }
+                                },
+                                {.in_place = 1});
   });
 }
 
@@ -176,8 +176,8 @@ std::unique_ptr<NodeKernel> make_skip_layer_norm(const Spec& spec, PackedWeights
             T* out = run.out<T>(0) + first;
             if (simplified) {
               const T mean_square = loops.sum_of_squares(sum, n) / static_cast<T>(n);
-              loops.normalize(sum, out, n, T(0), T(1) / std::sqrt(mean_square + static_cast<T>(epsilon)),
-                              run.in<T>(2), nullptr);
+              loops.normalize(sum, out, n, T(0), T(1) / std::sqrt(mean_square + static_cast<T>(epsilon)), run.in<T>(2),
+                              nullptr);
             } else {
               normalize_row(sum, out, n, static_cast<T>(epsilon), run.in<T>(2), biased ? run.in<T>(bias) : nullptr);
             }
@@ -197,19 +197,19 @@ std::unique_ptr<NodeKernel> make_rms_norm(const Spec& spec, PackedWeights*) {
   const float epsilon = spec.real("epsilon", 1e-5F);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {spec.type(0)},
-        [=](const Run& run) {
-          const auto& loops = float_loops<T>();
-          const auto n = static_cast<std::size_t>(rows.length);
-          for (Index r = 0; r < rows.count; ++r) {
-            const T* x = run.in<T>(0) + r * rows.length;
-            const T mean_square = loops.sum_of_squares(x, n) / static_cast<T>(n);
-            loops.normalize(x, run.out<T>(0) + r * rows.length, n, T(0),
-                            T(1) / std::sqrt(mean_square + static_cast<T>(epsilon)), run.in<T>(1), nullptr);
-          }
-        },
-        {.in_place = 1});
+    return make_function_kernel(spec, {spec.type(0)},
+                                [=](const Run& run) {
+                                  const auto& loops = float_loops<T>();
+                                  const auto n = static_cast<std::size_t>(rows.length);
+                                  for (Index r = 0; r < rows.count; ++r) {
+                                    const T* x = run.in<T>(0) + r * rows.length;
+                                    const T mean_square = loops.sum_of_squares(x, n) / static_cast<T>(n);
+                                    loops.normalize(x, run.out<T>(0) + r * rows.length, n, T(0),
+                                                    T(1) / std::sqrt(mean_square + static_cast<T>(epsilon)),
+                                                    run.in<T>(1), nullptr);
+                                  }
+                                },
+                                {.in_place = 1});
   });
 }
 

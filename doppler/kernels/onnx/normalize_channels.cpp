@@ -26,32 +26,32 @@ std::unique_ptr<NodeKernel> make_mean_variance(const Spec& spec, PackedWeights*)
   const Index groups = program::product(kept);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {spec.type(0)},
-        [=](const Run& run) {
-          auto* sums = reinterpret_cast<double*>(run.scratch);
-          double* squares = sums + groups;
-          std::fill_n(sums, 2 * groups, 0.0);
-          const Index n = walk.row(), step = walk.steps[0].back();
-          const auto for_each = [&](auto visit) {
-            walk.for_each_row([&](const auto& at, Index first) {
-              for (Index i = 0; i < n; ++i) visit(at[0] + i * step, first + i);
-            });
-          };
-          const T* x = run.in<T>(0);
-          for_each([&](Index group, Index i) { sums[group] += static_cast<double>(x[i]); });
-          for (Index g = 0; g < groups; ++g) sums[g] /= static_cast<double>(each);
-          for_each([&](Index group, Index i) {
-            const double away = static_cast<double>(x[i]) - sums[group];
-            squares[group] += away * away;
-          });
-          // The number that keeps the division sound is the one in ONNX's own definition of the operator.
-          for_each([&](Index group, Index i) {
-            const double deviation = std::sqrt(squares[group] / static_cast<double>(each));
-            run.out<T>(0)[i] = static_cast<T>((static_cast<double>(x[i]) - sums[group]) / (deviation + 1e-9));
-          });
-        },
-        {.scratch_bytes = 2 * static_cast<std::size_t>(groups) * sizeof(double)});
+    return make_function_kernel(spec, {spec.type(0)},
+                                [=](const Run& run) {
+                                  auto* sums = reinterpret_cast<double*>(run.scratch);
+                                  double* squares = sums + groups;
+                                  std::fill_n(sums, 2 * groups, 0.0);
+                                  const Index n = walk.row(), step = walk.steps[0].back();
+                                  const auto for_each = [&](auto visit) {
+                                    walk.for_each_row([&](const auto& at, Index first) {
+                                      for (Index i = 0; i < n; ++i) visit(at[0] + i * step, first + i);
+                                    });
+                                  };
+                                  const T* x = run.in<T>(0);
+                                  for_each([&](Index group, Index i) { sums[group] += static_cast<double>(x[i]); });
+                                  for (Index g = 0; g < groups; ++g) sums[g] /= static_cast<double>(each);
+                                  for_each([&](Index group, Index i) {
+                                    const double away = static_cast<double>(x[i]) - sums[group];
+                                    squares[group] += away * away;
+                                  });
+                                  // The small number is that of ONNX's own definition.
+                                  for_each([&](Index group, Index i) {
+                                    const double deviation = std::sqrt(squares[group] / static_cast<double>(each));
+                                    run.out<T>(0)[i] =
+                                        static_cast<T>((static_cast<double>(x[i]) - sums[group]) / (deviation + 1e-9));
+                                  });
+                                },
+                                {.scratch_bytes = 2 * static_cast<std::size_t>(groups) * sizeof(double)});
   });
 }
 
@@ -105,8 +105,7 @@ std::unique_ptr<NodeKernel> make_lp_norm(const Spec& spec, PackedWeights*) {
           }
           const double norm = p == 1 ? sum : std::sqrt(sum);
           for (Index i = 0; i < dims.size; ++i)
-            run.out<T>(0)[at(i)] =
-                norm == 0 ? T(0) : static_cast<T>(static_cast<double>(run.in<T>(0)[at(i)]) / norm);
+            run.out<T>(0)[at(i)] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(run.in<T>(0)[at(i)]) / norm);
         }
     });
   });

@@ -6,9 +6,9 @@ namespace doppler::model {
 
 // What the elements that a maker gets may be. KernelLibrary converts the others.
 enum class Accepts : std::uint8_t {
-  anything,      // every type as it is
-  wide,          // f32, f64 and i64
-  wide_or_u64,   // and u64
+  anything,     // every type as it is
+  wide,         // f32, f64 and i64
+  wide_or_u64,  // and u64
 };
 
 // A row of the table of operators that have kernels.

@@ -83,6 +83,9 @@ std::unique_ptr<NodeKernel> make_pad(const Spec& spec, PackedWeights*) {
   for (std::size_t i = 0; i < rank; ++i) {
     out[i] = in[i] + pads.before[i] + pads.after[i];
     if (out[i] < 0) refuse(fmt::format("pads that leave {} of {}", out[i], in[i]), "0 or more");
+    constexpr Index kLongest = 1 << 24;  // elements along one axis, each of which has its source
+    if (mode != PadMode::constant && out[i] > kLongest)
+      refuse(fmt::format("a padded size of {}", out[i]), fmt::format("at most {}", kLongest));
     if (mode != PadMode::constant && in[i] == 0 && out[i] > 0) refuse("an empty dimension", "something to repeat");
   }
   out = checked_shape(std::move(out));
@@ -107,41 +110,38 @@ std::unique_ptr<NodeKernel> make_pad(const Spec& spec, PackedWeights*) {
     if (given && (spec.type(2).count() != 1 || spec.element(2) != spec.element(0)))
       refuse(fmt::format("a constant of {}", to_string(spec.type(2))), "one element of the data's type");
     const bool whole = program::product(inner) == count;
-    return make_function_kernel(
-        spec, {{spec.element(0), out}},
-        [=](const Run& run) {
-          if (count == 0) return;
-          const std::byte* value = given ? run.inputs[2] : fixed.data();
-          const StridedCopy fill(bytes, {count}, {0}, {1});
-          if (!whole) fill.run(value, run.outputs[0]);
-          if (any)
-            copy.run(run.inputs[0] + static_cast<std::size_t>(from_offset) * bytes,
-                     run.outputs[0] + static_cast<std::size_t>(to_offset) * bytes);
-        },
-        {.not_read = 1U << 1 | 1U << 3});
+    return make_function_kernel(spec, {{spec.element(0), out}},
+                                [=](const Run& run) {
+                                  if (count == 0) return;
+                                  const std::byte* value = given ? run.inputs[2] : fixed.data();
+                                  const StridedCopy fill(bytes, {count}, {0}, {1});
+                                  if (!whole) fill.run(value, run.outputs[0]);
+                                  if (any)
+                                    copy.run(run.inputs[0] + static_cast<std::size_t>(from_offset) * bytes,
+                                             run.outputs[0] + static_cast<std::size_t>(to_offset) * bytes);
+                                },
+                                {.not_read = 1U << 1 | 1U << 3});
   }
   // Every position along every dimension has its source, in elements.
   std::vector<std::vector<Index>> sources(rank);
   for (std::size_t i = 0; i < rank; ++i)
-    for (Index at = 0; at < out[i]; ++at)
-      sources[i].push_back(source_of(at - pads.before[i], in[i], mode) * from[i]);
-  return make_function_kernel(
-      spec, {{spec.element(0), out}},
-      [=](const Run& run) {
-        if (count == 0) return;
-        std::array<std::size_t, kMostDimensions> at{};
-        std::byte* write = run.outputs[0];
-        for (Index n = 0; n < count; ++n, write += bytes) {
-          Index source = 0;
-          for (std::size_t i = 0; i < rank; ++i) source += sources[i][at[i]];
-          std::memcpy(write, run.inputs[0] + static_cast<std::size_t>(source) * bytes, bytes);
-          for (std::size_t i = rank; i-- > 0;) {
-            if (++at[i] < sources[i].size()) break;
-            at[i] = 0;
-          }
-        }
-      },
-      {.not_read = 1U << 1 | 1U << 3});
+    for (Index at = 0; at < out[i]; ++at) sources[i].push_back(source_of(at - pads.before[i], in[i], mode) * from[i]);
+  return make_function_kernel(spec, {{spec.element(0), out}},
+                              [=](const Run& run) {
+                                if (count == 0) return;
+                                std::array<std::size_t, kMostDimensions> at{};
+                                std::byte* write = run.outputs[0];
+                                for (Index n = 0; n < count; ++n, write += bytes) {
+                                  Index source = 0;
+                                  for (std::size_t i = 0; i < rank; ++i) source += sources[i][at[i]];
+                                  std::memcpy(write, run.inputs[0] + static_cast<std::size_t>(source) * bytes, bytes);
+                                  for (std::size_t i = rank; i-- > 0;) {
+                                    if (++at[i] < sources[i].size()) break;
+                                    at[i] = 0;
+                                  }
+                                }
+                              },
+                              {.not_read = 1U << 1 | 1U << 3});
 }
 
 }  // namespace doppler::model

@@ -62,6 +62,8 @@ Physical physical_shapes(const Spec& spec, std::size_t inputs) {
 }
 
 std::vector<LayoutChoice> elementwise_layouts(const Spec& spec) {
+  // The broadcasts of old operator sets are row-major only.
+  if (spec.node.opset < 7 && spec.node.domain.empty() && spec.inputs() > 1) return {};
   std::vector<Shape> logical;
   for (std::size_t i = 0; i < spec.inputs(); ++i)
     if (spec.has(i)) logical.push_back(spec.shape(i));

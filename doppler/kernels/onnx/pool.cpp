@@ -137,13 +137,12 @@ std::unique_ptr<NodeKernel> make_primitive(const Spec& spec, const Pool& pool, c
       dnnl::pooling_forward(chosen),
       std::vector<PrimitiveCall::Argument>{
           {DNNL_ARG_SRC, in}, {DNNL_ARG_DST, out}, {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()}});
-  return make_function_kernel(
-      spec, {type},
-      [call](const Run& run) {
-        call->run(std::array<const std::byte*, 3>{run.inputs[0], run.outputs[0], run.scratch});
-      },
-      {.scratch_bytes = chosen.scratchpad_desc().get_size(),
-       .implementation = fmt::format("onednn {}", chosen.impl_info_str())});
+  return make_function_kernel(spec, {type},
+                              [call](const Run& run) {
+                                call->run(std::array<const std::byte*, 3>{run.inputs[0], run.outputs[0], run.scratch});
+                              },
+                              {.scratch_bytes = chosen.scratchpad_desc().get_size(),
+                               .implementation = fmt::format("onednn {}", chosen.impl_info_str())});
 } catch (const dnnl::error&) {
   return nullptr;
 }
@@ -200,7 +199,8 @@ std::unique_ptr<NodeKernel> make_max_unpool(const Spec& spec, PackedWeights*) {
   spec.require_inputs(2, 3);
   spec.require_element(1, {Element::i64});
   const Shape& x = spec.shape(0);
-  if (spec.shape(1) != x || x.size() < 3) refuse("data and indices of other shapes", "the same, of 3 dimensions or more");
+  if (spec.shape(1) != x || x.size() < 3)
+    refuse("data and indices of other shapes", "the same, of 3 dimensions or more");
   const std::size_t rank = x.size() - 2;
   const auto list = [&](std::string_view name, std::size_t size, Index otherwise) {
     const Shape given = spec.attributes().integers(name).value_or(Shape(size, otherwise));
@@ -209,7 +209,8 @@ std::unique_ptr<NodeKernel> make_max_unpool(const Spec& spec, PackedWeights*) {
         refuse(fmt::format("{} {}", name, program::to_string(given)), fmt::format("{} sizes", size));
     return given;
   };
-  const Shape kernel = list("kernel_shape", rank, 1), strides = list("strides", rank, 1), pads = list("pads", 2 * rank, 0);
+  const Shape kernel = list("kernel_shape", rank, 1), strides = list("strides", rank, 1),
+              pads = list("pads", 2 * rank, 0);
   Shape natural = {x[0], x[1]};
   for (std::size_t i = 0; i < rank; ++i)
     natural.push_back((x[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i]);
@@ -221,19 +222,18 @@ std::unique_ptr<NodeKernel> make_max_unpool(const Spec& spec, PackedWeights*) {
   const std::vector<Index> from = row_major_steps(natural), to = row_major_steps(out);
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), out}},
-        [=](const Run& run) {
-          std::fill_n(run.out<T>(0), whole, T{});
-          for (Index i = 0; i < count; ++i) {
-            const Index at = checked_index(run.in<Index>(1)[i], size, run.where);
-            Index place = 0;
-            for (std::size_t d = 0; d < natural.size(); ++d)
-              place += checked_index(at / from[d] % natural[d], out[d], run.where) * to[d];
-            run.out<T>(0)[place] = run.in<T>(0)[i];
-          }
-        },
-        {.not_read = 1U << 2});
+    return make_function_kernel(spec, {{spec.element(0), out}},
+                                [=](const Run& run) {
+                                  std::fill_n(run.out<T>(0), whole, T{});
+                                  for (Index i = 0; i < count; ++i) {
+                                    const Index at = checked_index(run.in<Index>(1)[i], size, run.where);
+                                    Index place = 0;
+                                    for (std::size_t d = 0; d < natural.size(); ++d)
+                                      place += checked_index(at / from[d] % natural[d], out[d], run.where) * to[d];
+                                    run.out<T>(0)[place] = run.in<T>(0)[i];
+                                  }
+                                },
+                                {.not_read = 1U << 2});
   });
 }
 

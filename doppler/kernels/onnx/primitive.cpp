@@ -25,8 +25,7 @@ dnnl::stream& thread_stream() {
 }
 
 Tag plain_tag(std::size_t rank) {
-  constexpr std::array<Tag, 7> kTags = {Tag::a,    Tag::a,     Tag::ab,    Tag::abc,
-                                        Tag::abcd, Tag::abcde, Tag::abcdef};
+  constexpr std::array<Tag, 7> kTags = {Tag::a, Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde, Tag::abcdef};
   if (rank >= kTags.size()) refuse(fmt::format("{} dimensions", rank), "at most 6");
   return kTags[rank];
 }

@@ -183,8 +183,7 @@ IntegerProduct integer_product(const Spec& spec, bool conv, IntegerOperand a, In
     if (conv && operand == &a && spec.type(operand->zero).count() != 1) refuse("several zero points of data", "one");
     operand->which = per_axis(spec, operand->zero, type.shape, axis);
   }
-  std::shared_ptr<NodeKernel> product =
-      conv ? make_conv(Spec(inner), nullptr) : make_matmul(Spec(inner), nullptr);
+  std::shared_ptr<NodeKernel> product = conv ? make_conv(Spec(inner), nullptr) : make_matmul(Spec(inner), nullptr);
   const TensorType out = product->outputs()[0];
   const std::size_t scratch_at = at + padded_doubles(out.count());
   const std::size_t bytes = scratch_at + product->scratch_bytes();
@@ -198,14 +197,14 @@ std::unique_ptr<NodeKernel> make_integer_product(const Spec& spec, PackedWeights
   spec.require_inputs(2, 4);
   const bool conv = spec.node.op_type == "ConvInteger";
   const IntegerProduct product = integer_product(spec, conv, {.data = 0, .zero = 2}, {.data = 1, .zero = 3});
-  return make_function_kernel(
-      spec, {{Element::i32, product.out.shape}},
-      [product](const Run& run) {
-        product.run(run);
-        store_elements(Element::i32, reinterpret_cast<const double*>(run.scratch + product.out_at), run.outputs[0],
-                       static_cast<std::size_t>(product.out.count()));
-      },
-      {.scratch_bytes = product.bytes});
+  return make_function_kernel(spec, {{Element::i32, product.out.shape}},
+                              [product](const Run& run) {
+                                product.run(run);
+                                store_elements(Element::i32,
+                                               reinterpret_cast<const double*>(run.scratch + product.out_at),
+                                               run.outputs[0], static_cast<std::size_t>(product.out.count()));
+                              },
+                              {.scratch_bytes = product.bytes});
 }
 
 std::unique_ptr<NodeKernel> make_quantized_product(const Spec& spec, PackedWeights*) {
@@ -229,21 +228,21 @@ std::unique_ptr<NodeKernel> make_quantized_product(const Spec& spec, PackedWeigh
     spec.require_element(8, {Element::i32});
     if (spec.shape(8) != Shape{channels}) refuse("a bias of another size", fmt::format("[{}]", channels));
   }
-  return make_function_kernel(
-      spec, {{to, product.out.shape}},
-      [=](const Run& run) {
-        product.run(run);
-        auto* sums = reinterpret_cast<double*>(run.scratch + product.out_at);
-        const double zero = number_at(to, run.inputs[7], 0), out_scale = static_cast<double>(*run.in<float>(6));
-        for (Index i = 0; i < count; ++i) {
-          const double scale = static_cast<double>(run.in<float>(1)[a_scale.of(i)]) *
-                               static_cast<double>(run.in<float>(4)[b_scale.of(i)]) / out_scale;
-          if (biased) sums[i] += run.in<std::int32_t>(8)[i / inner % channels];
-          sums[i] = quantized(sums[i] * scale, zero, range);
-        }
-        store_elements(to, sums, run.outputs[0], static_cast<std::size_t>(count));
-      },
-      {.scratch_bytes = product.bytes});
+  return make_function_kernel(spec, {{to, product.out.shape}},
+                              [=](const Run& run) {
+                                product.run(run);
+                                auto* sums = reinterpret_cast<double*>(run.scratch + product.out_at);
+                                const double zero = number_at(to, run.inputs[7], 0),
+                                             out_scale = static_cast<double>(*run.in<float>(6));
+                                for (Index i = 0; i < count; ++i) {
+                                  const double scale = static_cast<double>(run.in<float>(1)[a_scale.of(i)]) *
+                                                       static_cast<double>(run.in<float>(4)[b_scale.of(i)]) / out_scale;
+                                  if (biased) sums[i] += run.in<std::int32_t>(8)[i / inner % channels];
+                                  sums[i] = quantized(sums[i] * scale, zero, range);
+                                }
+                                store_elements(to, sums, run.outputs[0], static_cast<std::size_t>(count));
+                              },
+                              {.scratch_bytes = product.bytes});
 }
 
 }  // namespace doppler::model

@@ -18,11 +18,11 @@ enum class Cell : std::uint8_t { rnn, gru, lstm };
 struct Recurrent {
   Cell cell = Cell::rnn;
   Index gates = 1, directions = 1, batch = 1, steps = 1, inputs = 1, hidden = 1;
-  bool first_backward = false;   // direction "reverse"
-  bool batch_first = false;      // layout 1
-  bool reset_after = false;      // GRU: linear_before_reset
-  bool coupled = false;          // LSTM: input_forget
-  float clip = 0;                // 0: none
+  bool first_backward = false;        // direction "reverse"
+  bool batch_first = false;           // layout 1
+  bool reset_after = false;           // GRU: linear_before_reset
+  bool coupled = false;               // LSTM: input_forget
+  float clip = 0;                     // 0: none
   std::vector<Activation> functions;  // per direction: f, g, h
 
   const Activation& function(Index direction, std::size_t i) const {
@@ -122,8 +122,8 @@ struct Memory {
 
 template <typename T>
 struct CellRow {
-  const T* x;         // the products of the input, one part per gate, biases added
-  const T* state;     // those of the state
+  const T* x;      // the products of the input, one part per gate, biases added
+  const T* state;  // those of the state
   const T *w_bias, *r_bias, *peepholes;
   T *h, *c;
 };
@@ -178,7 +178,9 @@ void run_direction(const Recurrent& r, Index direction, const Run& run, Memory<T
   const T* r_bias = biases != nullptr ? biases + wide : nullptr;
   const Index* lengths = run.in<Index>(4);
   // Tensors of states are [directions, batch, hidden], or [batch, directions, hidden].
-  const auto state_at = [&](Index b) { return (r.batch_first ? b * r.directions + direction : direction * r.batch + b) * h; };
+  const auto state_at = [&](Index b) {
+    return (r.batch_first ? b * r.directions + direction : direction * r.batch + b) * h;
+  };
   for (Index b = 0; b < r.batch; ++b) {
     for (const auto& [to, from] : {std::pair(m.h, run.in<T>(5)), std::pair(m.c, run.in<T>(6))}) {
       if (from != nullptr && (to == m.h || r.cell == Cell::lstm))
@@ -198,8 +200,8 @@ void run_direction(const Recurrent& r, Index direction, const Run& run, Memory<T
   if (y != nullptr && lengths != nullptr)
     for (Index t = 0; t < r.steps; ++t)
       for (Index b = 0; b < r.batch; ++b) {
-        const Index at = r.batch_first ? (b * r.steps + t) * r.directions + direction
-                                       : (t * r.directions + direction) * r.batch + b;
+        const Index at =
+            r.batch_first ? (b * r.steps + t) * r.directions + direction : (t * r.directions + direction) * r.batch + b;
         std::fill_n(y + at * h, h, T(0));
       }
   for (Index step = 0; step < r.steps; ++step) {
@@ -210,8 +212,13 @@ void run_direction(const Recurrent& r, Index direction, const Run& run, Memory<T
       if (step >= length) continue;
       const Index t = backward ? length - 1 - step : step;
       const T* peepholes = r.cell == Cell::lstm && run.in<T>(7) != nullptr ? run.in<T>(7) + direction * 3 * h : nullptr;
-      CellRow<T> row{m.projected + (t * r.batch + b) * wide, m.state_product + b * wide, w_bias, r_bias, peepholes,
-                     m.h + b * h, m.c + b * h};
+      CellRow<T> row{m.projected + (t * r.batch + b) * wide,
+                     m.state_product + b * wide,
+                     w_bias,
+                     r_bias,
+                     peepholes,
+                     m.h + b * h,
+                     m.c + b * h};
       if (r.cell == Cell::rnn) {
         gate<T>(r, row, 0, nullptr, nullptr, gates, r.function(direction, 0));
         std::copy_n(gates, h, row.h);
@@ -238,8 +245,8 @@ void run_direction(const Recurrent& r, Index direction, const Run& run, Memory<T
         for (Index i = 0; i < h; ++i) row.h[i] = (1 - update[i]) * candidate[i] + update[i] * row.h[i];
       }
       if (y == nullptr) continue;
-      const Index at = r.batch_first ? (b * r.steps + t) * r.directions + direction
-                                     : (t * r.directions + direction) * r.batch + b;
+      const Index at =
+          r.batch_first ? (b * r.steps + t) * r.directions + direction : (t * r.directions + direction) * r.batch + b;
       std::copy_n(row.h, h, y + at * h);
     }
   }
@@ -255,22 +262,21 @@ std::unique_ptr<NodeKernel> make_recurrent(const Spec& spec, PackedWeights*) {
   spec.require_row_major();
   const Recurrent r = read_recurrent(spec);
   const Shape state = r.batch_first ? Shape{r.batch, r.directions, r.hidden} : Shape{r.directions, r.batch, r.hidden};
-  const Shape all = r.batch_first ? Shape{r.batch, r.steps, r.directions, r.hidden}
-                                  : Shape{r.steps, r.directions, r.batch, r.hidden};
+  const Shape all =
+      r.batch_first ? Shape{r.batch, r.steps, r.directions, r.hidden} : Shape{r.steps, r.directions, r.batch, r.hidden};
   std::vector<TensorType> outputs;
   for (std::size_t i = 0; i < spec.node.outputs_used.size() && i < (r.cell == Cell::lstm ? 3U : 2U); ++i)
     outputs.push_back({spec.used(i) ? spec.element(0) : Element::none, i == 0 ? all : state});
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
     const std::size_t count = Memory<T>::count(r);
-    return make_function_kernel(
-        spec, outputs,
-        [=](const Run& run) {
-          auto* memory = reinterpret_cast<T*>(run.scratch);
-          for (Index direction = 0; direction < r.directions; ++direction)
-            run_direction(r, direction, run, Memory<T>(r, memory), memory + count);
-        },
-        {.scratch_bytes = (count + static_cast<std::size_t>(5 * r.hidden)) * sizeof(T)});
+    return make_function_kernel(spec, outputs,
+                                [=](const Run& run) {
+                                  auto* memory = reinterpret_cast<T*>(run.scratch);
+                                  for (Index direction = 0; direction < r.directions; ++direction)
+                                    run_direction(r, direction, run, Memory<T>(r, memory), memory + count);
+                                },
+                                {.scratch_bytes = (count + static_cast<std::size_t>(5 * r.hidden)) * sizeof(T)});
   });
 }
 

@@ -144,11 +144,10 @@ void reduce(const Plan& plan, const T* x, T* out, std::byte* scratch) {
   fold_into(plan.walk, x, out, fold, map);
   for (Index i = 0; i < plan.outputs; ++i) {
     if (plan.reduction == Reduction::mean)
-      out[i] = std::is_floating_point_v<T> || plan.each != 0 ? static_cast<T>(out[i] / static_cast<T>(plan.each)) : out[i];
-    if (plan.reduction == Reduction::l2)
-      out[i] = static_cast<T>(std::sqrt(static_cast<double>(out[i])));
-    if (plan.reduction == Reduction::log_sum)
-      out[i] = static_cast<T>(std::log(static_cast<double>(out[i])));
+      out[i] =
+          std::is_floating_point_v<T> || plan.each != 0 ? static_cast<T>(out[i] / static_cast<T>(plan.each)) : out[i];
+    if (plan.reduction == Reduction::l2) out[i] = static_cast<T>(std::sqrt(static_cast<double>(out[i])));
+    if (plan.reduction == Reduction::log_sum) out[i] = static_cast<T>(std::log(static_cast<double>(out[i])));
   }
 }
 
@@ -158,10 +157,9 @@ std::unique_ptr<NodeKernel> make_plan_kernel(const Spec& spec, Plan plan, Tensor
     if (plan.reduction == Reduction::log_sum_exp && !std::is_floating_point_v<T>) refuse("integers", "floats");
     const std::size_t scratch =
         plan.reduction == Reduction::log_sum_exp ? static_cast<std::size_t>(plan.outputs) * sizeof(T) : 0;
-    return make_function_kernel(
-        spec, {std::move(out)},
-        [plan](const Run& run) { reduce(plan, run.in<T>(0), run.out<T>(0), run.scratch); },
-        {.scratch_bytes = scratch, .not_read = ~1U});
+    return make_function_kernel(spec, {std::move(out)},
+                                [plan](const Run& run) { reduce(plan, run.in<T>(0), run.out<T>(0), run.scratch); },
+                                {.scratch_bytes = scratch, .not_read = ~1U});
   });
 }
 
@@ -226,21 +224,21 @@ std::unique_ptr<NodeKernel> make_cumulative_sum(const Spec& spec, PackedWeights*
   const bool exclusive = spec.integer("exclusive", 0) != 0, reverse = spec.integer("reverse", 0) != 0;
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), spec.shape(0)}},
-        [=](const Run& run) {
-          for (Index b = 0; b < dims.before; ++b)
-            for (Index a = 0; a < dims.after; ++a) {
-              T total{};
-              for (Index i = 0; i < dims.size; ++i) {
-                const Index at = (b * dims.size + (reverse ? dims.size - 1 - i : i)) * dims.after + a;
-                const T value = run.in<T>(0)[at], next = folded(total, value, Fold::add);
-                run.out<T>(0)[at] = exclusive ? total : next;
-                total = next;
-              }
-            }
-        },
-        {.not_read = 1U << 1});
+    return make_function_kernel(spec, {{spec.element(0), spec.shape(0)}},
+                                [=](const Run& run) {
+                                  for (Index b = 0; b < dims.before; ++b)
+                                    for (Index a = 0; a < dims.after; ++a) {
+                                      T total{};
+                                      for (Index i = 0; i < dims.size; ++i) {
+                                        const Index at =
+                                            (b * dims.size + (reverse ? dims.size - 1 - i : i)) * dims.after + a;
+                                        const T value = run.in<T>(0)[at], next = folded(total, value, Fold::add);
+                                        run.out<T>(0)[at] = exclusive ? total : next;
+                                        total = next;
+                                      }
+                                    }
+                                },
+                                {.not_read = 1U << 1});
   });
 }
 

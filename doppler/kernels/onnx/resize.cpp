@@ -52,7 +52,9 @@ using ResizeTaps = std::array<ResizeTap, 4>;
 
 ResizeTaps taps_at(const ResizeRules& rules, const ResizeAxis& axis, double x) {
   ResizeTaps taps;
-  const auto clamped = [&](double at) { return static_cast<Index>(std::clamp(at, 0.0, static_cast<double>(axis.in - 1))); };
+  const auto clamped = [&](double at) {
+    return static_cast<Index>(std::clamp(at, 0.0, static_cast<double>(axis.in - 1)));
+  };
   const double below = std::floor(x), rest = x - below;
   if (rules.mode == "nearest") {
     const double at = rules.nearest == "floor"               ? below
@@ -167,6 +169,8 @@ ResizeSizes read_sizes(const Spec& spec) {
       axis.roi_begin = roi[i];
       axis.roi_end = roi[axes.size() + i];
     }
+    constexpr Index kLongest = 1 << 24;  // elements along one axis, each of which has its taps
+    if (axis.out < 0 || axis.out > kLongest) refuse(fmt::format("size {}", axis.out), fmt::format("0 to {}", kLongest));
     if (axis.in == 0 && axis.out > 0) refuse("an empty dimension to enlarge", "elements");
     result.out[d] = axis.out;
   }
@@ -176,7 +180,8 @@ ResizeSizes read_sizes(const Spec& spec) {
 
 ResizeRules read_rules(const Spec& spec) {
   const bool old = spec.node.op_type == "Upsample" || spec.node.opset < 11;
-  ResizeRules rules{spec.text("mode", "nearest"), spec.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+  ResizeRules rules{spec.text("mode", "nearest"),
+                    spec.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
                     spec.text("nearest_mode", old ? "floor" : "round_prefer_floor"),
                     static_cast<double>(spec.real("cubic_coeff_a", -0.75F)), spec.integer("exclude_outside", 0) != 0};
   if (rules.mode == "bilinear") rules.mode = "linear";
@@ -225,20 +230,19 @@ std::unique_ptr<NodeKernel> make_resize(const Spec& spec, PackedWeights*) {
   const auto room = static_cast<std::size_t>(largest);
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), sizes.out}},
-        [=](const Run& run) {
-          auto* first = reinterpret_cast<T*>(run.scratch);
-          const std::array<T*, 2> buffers = {first, first + room};
-          const T* from = run.in<T>(0);
-          if (passes.empty()) std::copy_n(from, count, run.out<T>(0));
-          for (std::size_t i = 0; i < passes.size(); ++i) {
-            T* to = i + 1 == passes.size() ? run.out<T>(0) : buffers[i % 2];
-            passes[i].run(from, to, static_cast<T>(extrapolated));
-            from = to;
-          }
-        },
-        {.scratch_bytes = passes.size() > 1 ? 2 * room * sizeof(T) : 0, .not_read = ~1U});
+    return make_function_kernel(spec, {{spec.element(0), sizes.out}},
+                                [=](const Run& run) {
+                                  auto* first = reinterpret_cast<T*>(run.scratch);
+                                  const std::array<T*, 2> buffers = {first, first + room};
+                                  const T* from = run.in<T>(0);
+                                  if (passes.empty()) std::copy_n(from, count, run.out<T>(0));
+                                  for (std::size_t i = 0; i < passes.size(); ++i) {
+                                    T* to = i + 1 == passes.size() ? run.out<T>(0) : buffers[i % 2];
+                                    passes[i].run(from, to, static_cast<T>(extrapolated));
+                                    from = to;
+                                  }
+                                },
+                                {.scratch_bytes = passes.size() > 1 ? 2 * room * sizeof(T) : 0, .not_read = ~1U});
   });
 }
 

@@ -23,14 +23,13 @@ std::unique_ptr<NodeKernel> make_known(const Spec& spec, std::vector<Tensor> res
     types.push_back(results[i].type);
     if (!spec.used(i)) types.back().element = Element::none;
   }
-  return make_function_kernel(
-      spec, types,
-      [results](const Run& run) {
-        for (std::size_t i = 0; i < results.size() && i < run.outputs.size(); ++i)
-          if (run.outputs[i] != nullptr && results[i].data != nullptr)
-            std::memcpy(run.outputs[i], results[i].data.get(), results[i].type.bytes());
-      },
-      {.not_read = 1});
+  return make_function_kernel(spec, types,
+                              [results](const Run& run) {
+                                for (std::size_t i = 0; i < results.size() && i < run.outputs.size(); ++i)
+                                  if (run.outputs[i] != nullptr && results[i].data != nullptr)
+                                    std::memcpy(run.outputs[i], results[i].data.get(), results[i].type.bytes());
+                              },
+                              {.not_read = 1});
 }
 
 Tensor indices_tensor(const std::vector<Index>& values) {

@@ -9,7 +9,8 @@ namespace doppler::model {
 namespace {
 
 const Value& value_of(const Node& node, const Values& inputs, std::size_t input) {
-  if (input >= inputs.size()) throw InputError(fmt::format("{}: found no input {}; required it", describe(node), input));
+  if (input >= inputs.size())
+    throw InputError(fmt::format("{}: found no input {}; required it", describe(node), input));
   return inputs[input];
 }
 

@@ -93,27 +93,27 @@ std::unique_ptr<NodeKernel> make_stft(const Spec& spec, PackedWeights*) {
   const auto room = static_cast<std::size_t>(length + outputs);
   return with_float(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(
-        spec, {{spec.element(0), {batch, frames, outputs, 2}}},
-        [=](const Run& run) {
-          auto* x = reinterpret_cast<Complex*>(run.scratch);
-          Complex* y = x + length;
-          T* to = run.out<T>(0);
-          for (Index b = 0; b < batch; ++b)
-            for (Index f = 0; f < frames; ++f) {
-              for (Index i = 0; i < length; ++i) {
-                const T* at = run.in<T>(0) + (b * samples + f * step + i) * parts;
-                const double weight = windowed ? static_cast<double>(run.in<T>(2)[i]) : 1;
-                x[i] = weight * Complex(static_cast<double>(at[0]), parts == 2 ? static_cast<double>(at[1]) : 0);
-              }
-              transform(x, length, y, outputs, length, false);
-              for (Index k = 0; k < outputs; ++k) {
-                *to++ = static_cast<T>(y[k].real());
-                *to++ = static_cast<T>(y[k].imag());
-              }
-            }
-        },
-        {.scratch_bytes = room * sizeof(Complex), .not_read = 1U << 1 | 1U << 3});
+    return make_function_kernel(spec, {{spec.element(0), {batch, frames, outputs, 2}}},
+                                [=](const Run& run) {
+                                  auto* x = reinterpret_cast<Complex*>(run.scratch);
+                                  Complex* y = x + length;
+                                  T* to = run.out<T>(0);
+                                  for (Index b = 0; b < batch; ++b)
+                                    for (Index f = 0; f < frames; ++f) {
+                                      for (Index i = 0; i < length; ++i) {
+                                        const T* at = run.in<T>(0) + (b * samples + f * step + i) * parts;
+                                        const double weight = windowed ? static_cast<double>(run.in<T>(2)[i]) : 1;
+                                        x[i] = weight * Complex(static_cast<double>(at[0]),
+                                                                parts == 2 ? static_cast<double>(at[1]) : 0);
+                                      }
+                                      transform(x, length, y, outputs, length, false);
+                                      for (Index k = 0; k < outputs; ++k) {
+                                        *to++ = static_cast<T>(y[k].real());
+                                        *to++ = static_cast<T>(y[k].imag());
+                                      }
+                                    }
+                                },
+                                {.scratch_bytes = room * sizeof(Complex), .not_read = 1U << 1 | 1U << 3});
   });
 }
 
@@ -144,7 +144,8 @@ std::unique_ptr<NodeKernel> make_mel_weights(const Spec& spec, PackedWeights*) {
   spec.require_inputs(5, 5);
   const Index bands = known_length(spec, 0, 1), length = known_length(spec, 1, 1);
   const std::vector<double> rate = spec.known_reals(2), low = spec.known_reals(3), high = spec.known_reals(4);
-  if (rate.size() != 1 || low.size() != 1 || high.size() != 1 || !(rate[0] > 0)) refuse("no single numbers", "single ones");
+  if (rate.size() != 1 || low.size() != 1 || high.size() != 1 || !(rate[0] > 0))
+    refuse("no single numbers", "single ones");
   const Element element = element_of(static_cast<std::int32_t>(spec.integer("output_datatype", 1)), "output_datatype");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double first = mel(low[0]), step = (mel(high[0]) - first) / static_cast<double>(bands + 2);

@@ -29,8 +29,7 @@ StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& dims, const std
     joined.pop_back();
   }
   auto next = joined.end();
-  if (row_.from != 1)
-    next = std::find_if(joined.begin(), joined.end(), [](const Dim& dim) { return dim.from == 1; });
+  if (row_.from != 1) next = std::find_if(joined.begin(), joined.end(), [](const Dim& dim) { return dim.from == 1; });
   if (next == joined.end() && !joined.empty()) next = joined.end() - 1;
   if (next != joined.end()) {
     rows_ = *next;

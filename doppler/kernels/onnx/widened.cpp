@@ -35,7 +35,8 @@ class WidenedKernel : public NodeKernel {
     }
     outputs_ = inner_->outputs();
     const Element narrow = node.inputs.empty() || !node.inputs[0].type ? Element::none : node.inputs[0].type->element;
-    const Element wide = widened.inputs.empty() || !widened.inputs[0].type ? Element::none : widened.inputs[0].type->element;
+    const Element wide =
+        widened.inputs.empty() || !widened.inputs[0].type ? Element::none : widened.inputs[0].type->element;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       Part part;
       TensorType& type = outputs_[i];
@@ -62,7 +63,7 @@ class WidenedKernel : public NodeKernel {
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
       to[i] = i < converted_.size() && converted_[i].convert && outputs[i] != nullptr ? scratch + converted_[i].at
-                                                                                     : outputs[i];
+                                                                                      : outputs[i];
     inner_->run({from.data(), inputs.size()}, {to.data(), outputs.size()}, scratch);
     for (std::size_t i = 0; i < outputs.size() && i < converted_.size(); ++i)
       if (to[i] != outputs[i])

@@ -5,7 +5,8 @@
 namespace doppler::model {
 namespace {
 
-constexpr Index kLargest = Index{1} << 31;  // of a kernel, stride, dilation or pad
+constexpr Index kLargest = 1 << 20;        // of a kernel, stride, dilation or pad
+constexpr Index kLargestWindow = 1 << 24;  // elements
 
 Shape list_of(const Spec& spec, std::string_view name, std::size_t rank, Index otherwise, Index least) {
   const auto given = spec.attributes().integers(name);
@@ -30,19 +31,26 @@ void pad_same(Window& w, std::size_t i, bool upper) {
 }  // namespace
 
 Window window_of(const Spec& spec, const Shape& shape, std::optional<Shape> kernel, bool ceil) {
-  if (shape.size() < 3 || shape.size() > 6) refuse(fmt::format("shape {}", program::to_string(shape)), "3 to 6 dimensions");
+  if (shape.size() < 3 || shape.size() > 6)
+    refuse(fmt::format("shape {}", program::to_string(shape)), "3 to 6 dimensions");
   const std::size_t rank = shape.size() - 2;
   Window w;
   w.in.assign(shape.begin() + 2, shape.end());
   w.kernel = list_of(spec, "kernel_shape", rank, 0, 1);
   if (kernel) {
     if (spec.attributes().has("kernel_shape") && w.kernel != *kernel)
-      refuse(fmt::format("kernel_shape {} for weights of {}", program::to_string(w.kernel), program::to_string(*kernel)),
-             "the same");
+      refuse(
+          fmt::format("kernel_shape {} for weights of {}", program::to_string(w.kernel), program::to_string(*kernel)),
+          "the same");
     w.kernel = *kernel;
   }
   for (const Index size : w.kernel)
-    if (size < 1 || size > kLargest) refuse(fmt::format("a kernel of {}", program::to_string(w.kernel)), "sizes from 1");
+    if (size < 1 || size > kLargest)
+      refuse(fmt::format("a kernel of {}", program::to_string(w.kernel)), "sizes from 1");
+  checked_shape(w.kernel);
+  if (w.kernel_count() > kLargestWindow)
+    refuse(fmt::format("a kernel of {}", program::to_string(w.kernel)),
+           fmt::format("{} elements at most", kLargestWindow));
   w.strides = list_of(spec, "strides", rank, 1, 1);
   w.dilations = list_of(spec, "dilations", rank, 1, 1);
   const Shape pads = list_of(spec, "pads", 2 * rank, 0, 0);

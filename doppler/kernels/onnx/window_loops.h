@@ -18,7 +18,7 @@ void for_each_window_row(const Window& w, const Tap& tap, Visit visit) {
   const Index first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
   const Index room = w.in[last] - 1 - shift;
   const Index end = room < 0 ? 0 : std::min(w.out[last], room / stride + 1);
-  if (first >= end) return;
+  if (first >= end || program::product(w.out) == 0) return;
   std::array<Index, 4> at{};
   while (true) {
     Index in_row = 0, out_row = 0;

@@ -1,5 +1,6 @@
 #include "doppler/program/onnx/convert.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -22,7 +23,8 @@ void copy_field(const Field& field, Tensor& tensor) {
 template <typename Field>
 void check_field(const Field& field, const Tensor& tensor, const std::string& what) {
   if (field.size() < tensor.type.count())
-    throw InputError(fmt::format("{}: found {} elements of data; required {}", what, field.size(), tensor.type.count()));
+    throw InputError(
+        fmt::format("{}: found {} elements of data; required {}", what, field.size(), tensor.type.count()));
 }
 
 // Small integers, booleans and the bits of half-precision numbers share a field.
@@ -111,8 +113,7 @@ GraphBody to_graph_body(const std::string& where, const onnx::GraphProto& graph,
   GraphBody body{graph.name(), {}, {}, {}, {}};
   std::set<std::string> names = outer;
   for (const auto& tensor : graph.initializer()) {
-    body.initializers[tensor.name()] =
-        to_tensor(tensor, fmt::format("{}: initializer '{}'", where, tensor.name()));
+    body.initializers[tensor.name()] = to_tensor(tensor, fmt::format("{}: initializer '{}'", where, tensor.name()));
     names.insert(tensor.name());
   }
   for (const auto& input : graph.input()) {
@@ -134,6 +135,9 @@ Tensor to_tensor(const onnx::TensorProto& from, const std::string& what) {
     throw InputError(fmt::format("{}: found data in another file; required it here", what));
   const Element element = element_of(from.data_type(), what);
   program::check_data(from, what);
+  Shape sizes(from.dims().begin(), from.dims().end());
+  for (Index& size : sizes) size = std::max<Index>(size, 1);
+  program::element_count(sizes, what);  // of an empty tensor too, whose other sizes are multiplied
   Tensor tensor(element, Shape(from.dims().begin(), from.dims().end()));
   if (tensor.type.count() == 0) return tensor;
   if (from.has_raw_data())

@@ -27,8 +27,7 @@ const T* Attributes::get(std::string_view name, const char* wanted) const {
   const Attribute* found = find(name);
   if (found == nullptr) return nullptr;
   const T* value = std::get_if<T>(&found->value);
-  if (value == nullptr)
-    throw InputError(fmt::format("attribute '{}': found another type; required {}", name, wanted));
+  if (value == nullptr) throw InputError(fmt::format("attribute '{}': found another type; required {}", name, wanted));
   return value;
 }
 

@@ -72,8 +72,8 @@ std::string to_string(const TensorType& type) {
 Tensor::Tensor(TensorType of) : type(std::move(of)) {
   const std::size_t bytes = type.bytes();
   if (bytes == 0) return;
-  data = {static_cast<std::byte*>(::operator new (bytes, kTensorAlignment)),
-          [](std::byte* memory) { ::operator delete (memory, kTensorAlignment); }};
+  data = {static_cast<std::byte*>(::operator new(bytes, kTensorAlignment)),
+          [](std::byte* memory) { ::operator delete(memory, kTensorAlignment); }};
 }
 
 Tensor Tensor::view(TensorType of, const void* memory, std::shared_ptr<const void> keep) {

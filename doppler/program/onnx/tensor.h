@@ -35,7 +35,7 @@ enum class Element : std::int32_t {
   bf16 = 16,
 };
 std::string_view to_string(Element element);
-// Throws InputError naming `what` if it is the number of a type without kernels (text, complex numbers, 4-bit integers).
+// Throws InputError naming `what` if it is the number of a type without kernels: text, complex numbers, 4-bit integers.
 Element element_of(std::int32_t number, const std::string& what);
 std::size_t size_of(Element element);
 bool is_floating(Element element);

@@ -4,8 +4,8 @@
 
 namespace doppler::model {
 
-// Read and write a tensor as ONNX's TensorProto, the format of .pb files. Reading copies the data. Both throw InputError
-// that starts with `where`.
+// Read and write a tensor as ONNX's TensorProto, the format of .pb files. Reading copies the data; it throws InputError,
+// whose text starts with `where`.
 Tensor parse_tensor_pb(const std::string& where, std::string_view content);
 std::string to_tensor_pb(const Tensor& tensor, const std::string& name = "");
 
@@ -14,7 +14,7 @@ std::string to_tensor_pb(const Tensor& tensor, const std::string& name = "");
 enum class FileKind : std::uint8_t { tensor, sequence, optional };
 Value parse_value_pb(const std::string& where, std::string_view content, FileKind kind);
 
-// Reads a model for an interpreter: nodes sorted, attributes and initialisers as values. Data in other files is refused.
+// Reads a model for an interpreter: nodes sorted, attributes and initialisers as values. It refuses data in other files.
 ModelBody parse_model_body(const std::string& where, std::string_view content);
 // Returns the names of the graph's inputs without initialisers, and of its outputs, with what each one is.
 struct ModelPorts {

@@ -146,9 +146,8 @@ void expect_suite(const std::string& suite, const RunCase& run, const fs::path& 
       ADD_FAILURE() << one.name << " passes; required its line to leave " << list;
   }
   for (const auto& [name, reason] : exceptions)
-    if (name.starts_with(suite + "/") && std::none_of(cases.begin(), cases.end(), [&](const BackendCase& one) {
-          return one.name == name;
-        }))
+    if (name.starts_with(suite + "/") &&
+        std::none_of(cases.begin(), cases.end(), [&](const BackendCase& one) { return one.name == name; }))
       ADD_FAILURE() << list << " names '" << name << "'; required a case of the suite";
   std::cout << fmt::format("{}: {} of {} cases pass, {} are listed with their reasons\n", suite, passed, cases.size(),
                            listed);

@@ -50,8 +50,8 @@ TEST(AFusedConvolution, IsTheConvolutionThenTheResidualThenTheActivation) {
   const Tensor sum = compute("Add", {compute("Conv", {x, w, b}, attributes), residual});
   for (const NamedActivation& activation : kActivations) {
     const Tensor expected = activated(activation, sum);
-    const Attributes fused = with(with(attributes, "activation", std::string(activation.name)), "activation_params",
-                                  activation.parameters);
+    const Attributes fused =
+        with(with(attributes, "activation", std::string(activation.name)), "activation_params", activation.parameters);
     for (const Layout layout : {Layout::row_major, Layout::channels_last, Layout::blocked16}) {
       const std::vector<Tensor> inputs = {layout == Layout::row_major ? x : in_layout(x, layout), w, b,
                                           layout == Layout::row_major ? residual : in_layout(residual, layout)};
@@ -72,15 +72,19 @@ struct ConvCase {
 
 std::vector<ConvCase> conv_cases() {
   using List = std::vector<Index>;
-  return {{"one by one", {1, 64, 14, 14}, {32, 64, 1, 1}, {}},
-          {"the first of a network", {1, 3, 32, 32}, {32, 3, 7, 7}, {{"strides", List{2, 2}}, {"pads", List{3, 3, 3, 3}}}},
-          {"grouped", {1, 32, 14, 14}, {64, 8, 3, 3}, {{"group", Index{4}}, {"pads", List{1, 1, 1, 1}}}},
-          {"depthwise", {1, 48, 14, 14}, {48, 1, 5, 5}, {{"group", Index{48}}, {"pads", List{2, 2, 2, 2}}}},
-          {"dilated", {1, 32, 20, 20}, {32, 32, 3, 3}, {{"dilations", List{2, 2}}, {"pads", List{2, 2, 2, 2}}}},
-          {"of odd channels", {1, 24, 14, 14}, {40, 24, 3, 3}, {{"pads", List{1, 1, 1, 1}}}},
-          {"strided with pads on one side", {1, 16, 15, 15}, {32, 16, 3, 3}, {{"strides", List{2, 2}}, {"pads", List{0, 0, 1, 1}}}},
-          {"of one dimension", {1, 32, 40}, {32, 32, 5}, {{"pads", List{2, 2}}}},
-          {"of three dimensions", {1, 16, 6, 6, 6}, {16, 16, 3, 3, 3}, {}}};
+  return {
+      {"one by one", {1, 64, 14, 14}, {32, 64, 1, 1}, {}},
+      {"the first of a network", {1, 3, 32, 32}, {32, 3, 7, 7}, {{"strides", List{2, 2}}, {"pads", List{3, 3, 3, 3}}}},
+      {"grouped", {1, 32, 14, 14}, {64, 8, 3, 3}, {{"group", Index{4}}, {"pads", List{1, 1, 1, 1}}}},
+      {"depthwise", {1, 48, 14, 14}, {48, 1, 5, 5}, {{"group", Index{48}}, {"pads", List{2, 2, 2, 2}}}},
+      {"dilated", {1, 32, 20, 20}, {32, 32, 3, 3}, {{"dilations", List{2, 2}}, {"pads", List{2, 2, 2, 2}}}},
+      {"of odd channels", {1, 24, 14, 14}, {40, 24, 3, 3}, {{"pads", List{1, 1, 1, 1}}}},
+      {"strided with pads on one side",
+       {1, 16, 15, 15},
+       {32, 16, 3, 3},
+       {{"strides", List{2, 2}}, {"pads", List{0, 0, 1, 1}}}},
+      {"of one dimension", {1, 32, 40}, {32, 32, 5}, {{"pads", List{2, 2}}}},
+      {"of three dimensions", {1, 16, 6, 6, 6}, {16, 16, 3, 3, 3}, {}}};
 }
 
 TEST(AConvolution, IsNeverOneDnnsReferenceInAnyLayout) {
@@ -154,9 +158,8 @@ TEST(AFusedProduct, ScalesAddsAndActivates) {
   const Tensor product = compute("Mul", {compute("MatMul", {a, b}), floats({}, {0.25F})});
   const Tensor sum = compute("Add", {compute("Add", {product, bias}), residual});
   for (const NamedActivation& activation : kActivations) {
-    const Attributes attributes = {{"alpha", 0.25F},
-                                   {"activation", std::string(activation.name)},
-                                   {"activation_params", activation.parameters}};
+    const Attributes attributes = {
+        {"alpha", 0.25F}, {"activation", std::string(activation.name)}, {"activation_params", activation.parameters}};
     for (const std::uint32_t constants : {0U, 2U}) {
       const std::vector<Tensor> inputs = {a, b, bias, residual};
       const KernelNode node = node_of("doppler.MatMul", inputs, attributes, constants);
@@ -170,8 +173,7 @@ TEST(AFusedProduct, ReadsTransposedOperandsInPlace) {
   const Tensor a = drawn({6, 3, 8}, 1), b = drawn({3, 10, 8}, 2);
   const Tensor expected = compute("MatMul", {compute("Transpose", {a}, {{"perm", std::vector<Index>{1, 0, 2}}}),
                                              compute("Transpose", {b}, {{"perm", std::vector<Index>{0, 2, 1}}})});
-  const Tensor found =
-      compute("com.microsoft.FusedMatMul", {a, b}, {{"transBatchA", Index{1}}, {"transB", Index{1}}});
+  const Tensor found = compute("com.microsoft.FusedMatMul", {a, b}, {{"transBatchA", Index{1}}, {"transB", Index{1}}});
   EXPECT_LT(relative_difference(found, expected), kRounding);
 }
 
@@ -280,8 +282,9 @@ TEST(ABadNode, IsRefusedWithItsNameBeforeAnythingRuns) {
             "node 'n' (Transpose): attribute 'perm': found another type; required integers");
   EXPECT_EQ(refusal("Reshape", {x, integers({2}, {5, -1})}),
             "node 'n' (Reshape): found shape [5, 4] for [2, 3, 4]; required as many elements");
-  EXPECT_EQ(refusal("Expand", {x, integers({4}, {1000000000, 1000000000, 3, 4})}),
-            "node 'n' (Expand): found shape [1000000000, 1000000000, 3, 4]; required at most 62500000000000000 elements");
+  EXPECT_EQ(
+      refusal("Expand", {x, integers({4}, {1000000000, 1000000000, 3, 4})}),
+      "node 'n' (Expand): found shape [1000000000, 1000000000, 3, 4]; required at most 62500000000000000 elements");
   EXPECT_EQ(refusal("ConstantOfShape", {integers({3}, {1000000000, 1000000000, 1000000000})}),
             "node 'n' (ConstantOfShape): found shape [1000000000, 1000000000, 1000000000]; required at most "
             "62500000000000000 elements");
@@ -292,16 +295,20 @@ TEST(ABadNode, IsRefusedWithItsNameBeforeAnythingRuns) {
             "node 'n' (MaxPool): found a window of [9, 9] over [5, 5]; required one that fits");
   EXPECT_EQ(refusal("NoSuch", {x}), "node 'n' (NoSuch): found no kernel for the operator; required one that has");
   EXPECT_EQ(refusal("Relu", {}), "node 'n' (Relu): found 0 inputs; required 1");
-  EXPECT_EQ(refusal("doppler.Conv", {drawn({1, 4, 5, 5}, 1), drawn({8, 4, 3, 3}, 2)},
-                    {{"activation", std::string("Swoosh")}}).substr(0, 50),
-            "node 'n' (doppler.Conv): found activation 'Swoosh'");
+  EXPECT_EQ(
+      refusal("doppler.Conv", {drawn({1, 4, 5, 5}, 1), drawn({8, 4, 3, 3}, 2)}, {{"activation", std::string("Swoosh")}})
+          .substr(0, 50),
+      "node 'n' (doppler.Conv): found activation 'Swoosh'");
 }
 
 TEST(ABadIndex, IsRefusedWhereItIsMet) {
   const Tensor x = drawn({4, 3}, 1);
-  EXPECT_EQ(refusal("Gather", {x, integers({2}, {0, 4})}), "node 'n' (Gather): found index 4; required one from -4 to 3");
-  EXPECT_EQ(refusal("GatherElements", {x, integers({1, 3}, {0, -5, 1})}), "node 'n' (GatherElements): found index -5; required one from -4 to 3");
-  EXPECT_EQ(refusal("GatherND", {x, integers({1, 2}, {1, 3})}), "node 'n' (GatherND): found index 3; required one from -3 to 2");
+  EXPECT_EQ(refusal("Gather", {x, integers({2}, {0, 4})}),
+            "node 'n' (Gather): found index 4; required one from -4 to 3");
+  EXPECT_EQ(refusal("GatherElements", {x, integers({1, 3}, {0, -5, 1})}),
+            "node 'n' (GatherElements): found index -5; required one from -4 to 3");
+  EXPECT_EQ(refusal("GatherND", {x, integers({1, 2}, {1, 3})}),
+            "node 'n' (GatherND): found index 3; required one from -3 to 2");
   EXPECT_EQ(refusal("ScatterND", {x, integers({1, 1}, {9}), drawn({1, 3}, 2)}),
             "node 'n' (ScatterND): found index 9; required one from -4 to 3");
   EXPECT_EQ(refusal("ScatterElements", {x, integers({1, 1}, {9}), drawn({1, 1}, 2)}),
