@@ -12,6 +12,7 @@
 #include "doppler/kernels/aten/open_cuda_backend.h"
 #include "doppler/kernels/generate_inputs.h"
 #include "doppler/kernels/npy.h"
+#include "doppler/kernels/onnx/tensor_npy.h"
 #include "doppler/objective.h"
 #include "doppler/program/text/program_json.h"
 
@@ -35,6 +36,17 @@ std::map<std::string, Array> read_inputs(const program::Program& program,
   return inputs;
 }
 
+model::Tensor read_model_input(const model::RunnableModel& model, const std::string& name, const std::string& path) {
+  const model::ValueIndex value = model.find_input(name);
+  if (value == model::kAbsent)
+    throw InputError(fmt::format("--input: found '{}'; required the name of an input of the model", name));
+  model::Tensor tensor = model::read_tensor(path);
+  if (const model::TensorType& type = model.values[value].type; tensor.type != type)
+    throw InputError(fmt::format("{}: found {}; required {} for input '{}'", path, to_string(tensor.type),
+                                 to_string(type), name));
+  return tensor;
+}
+
 std::shared_ptr<Executor> make_emulated(const Problem& problem, const ExecutorOptions& options) {
   if (!options.inputs.empty())
     throw InputError("--input: required --devices cpu or cuda, emulated devices compute nothing");
@@ -54,15 +66,18 @@ std::shared_ptr<Executor> make_emulated(const Problem& problem, const ExecutorOp
 std::shared_ptr<Executor> make_threads(const Problem& problem, const ExecutorOptions& options) {
   if (!options.slowdown.empty() || options.time_scale != 0)
     throw InputError("--slowdown, --time-scale: required --devices emulated");
-  if (problem.program() == nullptr)
+  if (problem.program() == nullptr && problem.model() == nullptr)
     throw InputError(
-        fmt::format("{}: found no program, only costs; required a graph from 'doppler generate' or 'doppler lower' "
-                    "whose kernels can run, or --devices emulated",
+        fmt::format("{}: found no program, only costs; required an ONNX model that is not cut, a graph from 'doppler "
+                    "generate' or 'doppler lower' whose kernels can run, or --devices emulated",
                     options.graph.empty() ? problem.graph().title() : options.graph));
   ThreadsOptions threads;
   threads.stall_after = options.stall_after;
   if (options.devices == "cuda") threads.backend = open_cuda_backend(problem.device_count());
-  threads.inputs = read_inputs(*problem.program()->program, options.inputs);
+  if (problem.model() != nullptr)
+    for (const auto& [name, path] : options.inputs) threads.tensors[name] = read_model_input(*problem.model(), name, path);
+  else
+    threads.inputs = read_inputs(*problem.program()->program, options.inputs);
   threads.seed = options.seed;
   threads.deterministic = options.deterministic;
   threads.stop = options.stop;

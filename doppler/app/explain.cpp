@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "doppler/app/loading.h"
 #include "doppler/app/programs.h"
 #include "doppler/app/verbs.h"
-#include "doppler/base/error.h"
 #include "doppler/base/file.h"
 #include "doppler/program/relational/physical.h"
 #include "doppler/program/relational/relational_plan.h"
@@ -54,12 +54,17 @@ std::vector<PlanResult::Rival> usual_plans(const program::Program& program,
   return plans;
 }
 
-PlanResult explain(const ExplainOptions& options) {
-  const std::string content = read_file(options.path);
-  if (program::looks_like_onnx(content))
-    throw InputError(fmt::format("{0}: found an ONNX model; required a program (.ein); 'doppler info {0} --shard 4' and "
-                                 "'doppler place {0} --shard auto' say what cutting a model does",
-                                 options.path));
+RewriteResult explain_model(const ExplainOptions& options, std::string content) {
+  const GraphFile file = parse_graph_file(options.path, std::move(content), nullptr, load_options(options.output));
+  RewriteResult result{.model = options.path, .passes = {}};
+  result.nodes = file.onnx->totals.nodes;
+  result.folded_nodes = file.onnx->totals.folded_nodes;
+  result.ops = file.graph->op_count();
+  for (const program::RewriteCount& pass : file.onnx->rewrites) result.passes.push_back({pass.pass, pass.found});
+  return result;
+}
+
+PlanResult explain_program(const ExplainOptions& options, const std::string& content) {
   const program::EinProgram model = program::parse_ein(options.path, content);
   train_if_asked(*model.program, model.loss, options);
   const program::Program& program = *model.program;
@@ -82,13 +87,22 @@ PlanResult explain(const ExplainOptions& options) {
   return result;
 }
 
+AnyResult explain(const ExplainOptions& options) {
+  std::string content = read_file(options.path);
+  if (program::looks_like_onnx(content)) return explain_model(options, std::move(content));
+  return explain_program(options, content);
+}
+
 }  // namespace
 
 void add_explain(CLI::App& command) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* verb = command.add_subcommand("explain", "Show how a program (.ein) is cut, joined and moved, and why");
-  verb->add_option("program", options->path, "A program (docs/programs.md); - is standard input")->required();
+  CLI::App* verb = command.add_subcommand("explain", "Show how a program (.ein) is cut, joined and moved, and why, or how a model (.onnx) is rewritten");
+  verb->add_option("program", options->path, "A program (docs/programs.md) or an ONNX model; - is standard input")
+      ->required();
   add_program_flags(*verb, *options);
+  add_dim_flag(*verb, options->output.dims);
+  verb->add_flag("--no-rewrite", options->output.no_rewrite, "ONNX: keep the model's nodes as they are; fuse none");
   add_output_flags(*verb, options->output);
   verb->footer("Example:\n  doppler explain examples/attention.ein --parts 4");
   verb->callback([options] { present(options->output, explain(*options)); });

@@ -53,6 +53,7 @@ LoadOptions load_options(const Options& options, Purpose purpose) {
   result.shard = parse_shard(options.shard);
   if (!options.granularity.empty()) result.granularity = parse_granularity(options.granularity);
   result.times = options.times;
+  result.rewrite = !options.no_rewrite;
   result.runnable = purpose == Purpose::execution;
   return result;
 }

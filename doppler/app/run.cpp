@@ -12,6 +12,8 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/place.h"
+#include "doppler/program/onnx/runnable_model.h"
 #include "doppler/program/text/program_json.h"
 #include "doppler/report/trace.h"
 #include "doppler/why.h"
@@ -28,17 +30,21 @@ struct RunFlags : Options {
 };
 
 // A result is written to the file of its name, so that the name must be one of a file.
-void check_result_names(const program::Program& program) {
+void check_result_names(const Problem& problem) {
   constexpr std::size_t kLongest = 255 - 4;  // with ".npy", on any file system
-  const auto check = [&](program::ExprId id) {
-    const std::string& name = program.node(id).name;
+  const auto check = [&](const std::string& name) {
     if (name.empty() || name.size() > kLongest || name.find('/') != name.npos || name.find('\0') != name.npos)
       throw InputError(
           fmt::format("--output: found a result named '{}'; required the name of a file: no '/', no NUL, 1 to {} bytes",
                       name, kLongest));
   };
-  for (const program::ExprId id : program.outputs()) check(id);
-  for (const program::Program::Update& update : program.updates()) check(update.next);
+  if (problem.model() != nullptr) {
+    for (const std::string& name : problem.model()->output_names) check(name);
+    return;
+  }
+  const program::Program& program = *problem.program()->program;
+  for (const program::ExprId id : program.outputs()) check(program.node(id).name);
+  for (const program::Program::Update& update : program.updates()) check(program.node(update.next).name);
 }
 
 // Runs the program once more and writes a file per output and per value that an update computes.
@@ -66,20 +72,32 @@ void check_files(const RunFlags& options) {
                                                                                           {"-o", serving.placement}});
 }
 
+// A placement for whoever has none, searched for about as long as a person waits without asking why.
+Placement make_placement(const LoadedProblem& loaded, const RunFlags& options) {
+  constexpr Seconds kTime = 2;
+  PlaceOptions placing{.method = "auto", .time = kTime, .seed = options.seed, .graph = loaded.file.path};
+  placing.stop = interruption();
+  return place(loaded.problem, placing).placement;
+}
+
 void run_verb(RunFlags options) {
   if (options.repeat == 0) throw InputError("--repeat: found 0; required at least 1");
   if (!options.output.empty() && options.executor.emulated())
     throw InputError("--output: required --devices cpu or cuda, emulated devices compute nothing");
   check_files(options);
-  PlacementFile file = read_placement(options.placement);
-  if (options.machine.empty()) options.machine = machine_of(options.placement, file);
+  std::optional<PlacementFile> file;
+  if (!options.placement.empty()) file = read_placement(options.placement);
+  if (!file && options.machine.empty())
+    throw InputError("run: found neither a placement nor a machine; required a placement file, or --machine to make one");
+  if (options.machine.empty()) options.machine = machine_of(options.placement, *file);
   const LoadedProblem loaded = load(options.graph, options, Purpose::execution);
   const Placement placement =
-      placement_for(options.placement, std::move(file), loaded.problem, options.quiet, "running");
+      file ? placement_for(options.placement, std::move(*file), loaded.problem, options.quiet, "running")
+           : make_placement(loaded, options);
   if (options.serve.learn) return serve(loaded, options.executor, placement, options.serve, options);
   const std::shared_ptr<Executor> executor = make_executor(loaded, options.executor, options);
   if (!options.output.empty()) {
-    check_result_names(*loaded.problem.program()->program);
+    check_result_names(loaded.problem);
     make_directory(options.output);
   }
   keep_when_interrupted();
@@ -113,9 +131,10 @@ void add_run(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("run", "Execute a placement for real and time it");
   auto options = std::make_shared<RunFlags>();
   verb->add_option("graph", options->graph,
-                   "A graph with its program (doppler generate, lower) or, emulated, any graph")
+                   "An ONNX model, a graph with its program (doppler generate, lower) or, emulated, any graph")
       ->required();
-  verb->add_option("placement", options->placement, "A placement file, as 'doppler place -o' writes")->required();
+  verb->add_option("placement", options->placement,
+                   "A placement file, as 'doppler place -o' writes; without one, 'auto' makes a placement first");
   add_machine_flag(*verb, *options, false);
   add_executor_flags(*verb, options->executor);
   verb->add_option("--repeat", options->repeat, "Runs that count")->check(whole_number())->capture_default_str();
@@ -123,7 +142,7 @@ void add_run(CLI::App& command) {
   verb->add_flag("--no-one-device", options->no_one_device, "Do not time one device for comparison");
   verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
-  verb->add_option("--output", options->output, "A directory for the program's results, as .npy")->type_name("DIR");
+  verb->add_option("--output", options->output, "A directory for the results of the program or model, as .npy")->type_name("DIR");
   add_serve_flags(*verb, options->serve);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);
@@ -131,7 +150,8 @@ void add_run(CLI::App& command) {
   add_timeline_flag(*verb, *options);
   verb->footer(
       "Example:\n  doppler generate chainmm --size 2048 --parts 8 -o g.json\n  doppler calibrate g.json -o box.json\n"
-      "  doppler place g.json --machine box.json -o p.json\n  doppler run g.json p.json --machine box.json");
+      "  doppler place g.json --machine box.json -o p.json\n  doppler run g.json p.json --machine box.json\n"
+      "  doppler run model.onnx --machine box.json --input x=x.npy --output results");
   verb->callback([options] { run_verb(*options); });
 }
 

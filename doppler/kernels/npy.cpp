@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "doppler/base/error.h"
-#include "doppler/kernels/strided_copy.h"
+#include "doppler/kernels/loop_nest.h"
 
 namespace doppler {
 
@@ -32,10 +32,11 @@ constexpr Descriptor kDescriptors[] = {
 // The header is a Python dictionary with three known keys.
 class HeaderReader {
  public:
-  HeaderReader(const std::string& where, std::string_view text) : where_(where), text_(text) {}
+  HeaderReader(const std::string& where, std::string_view text, Index smallest)
+      : where_(where), text_(text), smallest_(smallest) {}
 
   struct Header {
-    std::optional<DType> dtype;
+    std::optional<std::string_view> descriptor;
     std::optional<bool> fortran_order;
     std::optional<Shape> shape;
   };
@@ -46,8 +47,8 @@ class HeaderReader {
     while (!accept('}')) {
       const std::string_view key = quoted();
       expect(':');
-      if (key == "descr" && !header.dtype)
-        header.dtype = dtype();
+      if (key == "descr" && !header.descriptor)
+        header.descriptor = quoted();
       else if (key == "fortran_order" && !header.fortran_order)
         header.fortran_order = boolean();
       else if (key == "shape" && !header.shape)
@@ -61,7 +62,7 @@ class HeaderReader {
     }
     skip_space();
     if (!text_.empty()) refuse("more after the dictionary", "its end");
-    if (!header.dtype || !header.fortran_order || !header.shape)
+    if (!header.descriptor || !header.fortran_order || !header.shape)
       refuse("a key missing", "'descr', 'fortran_order' and 'shape'");
     return header;
   }
@@ -98,13 +99,6 @@ class HeaderReader {
     return result;
   }
 
-  DType dtype() {
-    const std::string_view text = quoted();
-    for (const Descriptor& descriptor : kDescriptors)
-      if (descriptor.text == text) return descriptor.dtype;
-    refuse("another element type", "'<f4', '<f8', '<c8' or '<c16'");
-  }
-
   bool boolean() {
     if (accept_word("True")) return true;
     if (!accept_word("False")) refuse("no truth value", "True or False");
@@ -119,9 +113,10 @@ class HeaderReader {
       skip_space();
       Index size = 0;
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
-      if (error != std::errc() || size < 1) refuse("a size that is none", "whole numbers from 1 on");
+      if (error != std::errc() || size < smallest_)
+        refuse("a size that is none", fmt::format("whole numbers from {} on", smallest_));
       if (size > program::kMostElements / total) refuse("a shape of too many elements", "fewer");
-      total *= size;
+      total *= std::max<Index>(size, 1);
       result.push_back(size);
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       if (!accept(',')) {
@@ -134,6 +129,7 @@ class HeaderReader {
 
   const std::string& where_;
   std::string_view text_;
+  Index smallest_;
 };
 
 std::size_t little_endian(std::string_view bytes) {
@@ -142,21 +138,9 @@ std::size_t little_endian(std::string_view bytes) {
   return result;
 }
 
-// Rearranges the order in which the first index is fastest.
-void copy_from_fortran_order(const Array& array, const char* data) {
-  const std::vector<Index> steps = row_major_steps(array.shape);
-  std::vector<Loop> loops;
-  Index step = 1;
-  for (std::size_t i = 0; i < array.shape.size(); ++i) {
-    loops.push_back({array.shape[i], {step, steps[i]}});
-    step *= array.shape[i];
-  }
-  StridedCopy(std::move(loops), size_of(array.dtype)).run(reinterpret_cast<const std::byte*>(data), array.bytes.data());
-}
-
 }  // namespace
 
-Array parse_npy(const std::string& where, std::string_view content) {
+NpyContent parse_npy_content(const std::string& where, std::string_view content, Index smallest) {
   const auto refuse = [&](const std::string& found, const std::string& required) {
     throw InputError(fmt::format("{}: {}; required {}", where, found, required));
   };
@@ -170,20 +154,58 @@ Array parse_npy(const std::string& where, std::string_view content) {
   const std::size_t length = little_endian(content.substr(start, length_bytes));
   if (content.size() < start + length_bytes || content.size() - start - length_bytes < length)
     refuse("the file ends within its header", "all of it");
-  const auto header = HeaderReader(where, content.substr(start + length_bytes, length)).read();
-  const std::string_view data = content.substr(start + length_bytes + length);
-  const std::size_t elements = static_cast<std::size_t>(program::product(*header.shape));
-  if (data.size() % size_of(*header.dtype) != 0 || data.size() / size_of(*header.dtype) != elements)
-    refuse(fmt::format("{} bytes of data for shape {}", data.size(), program::to_string(*header.shape)),
-           fmt::format("{} elements of {} bytes", elements, size_of(*header.dtype)));
-  Array array(*header.dtype, *header.shape);
-  if (!*header.fortran_order) {
-    std::memcpy(array.bytes.data(), data.data(), data.size());
-    return array;
+  const auto header = HeaderReader(where, content.substr(start + length_bytes, length), smallest).read();
+  return {*header.descriptor, *header.fortran_order, *header.shape, content.substr(start + length_bytes + length)};
+}
+
+void check_npy_data(const std::string& where, const NpyContent& npy, std::size_t element_bytes) {
+  const auto elements = static_cast<std::size_t>(program::product(npy.shape));
+  if (npy.data.size() % element_bytes != 0 || npy.data.size() / element_bytes != elements)
+    throw InputError(fmt::format("{}: {} bytes of data for shape {}; required {} elements of {} bytes", where,
+                                 npy.data.size(), program::to_string(npy.shape), elements, element_bytes));
+}
+
+void copy_npy_data(const NpyContent& npy, std::size_t element_bytes, std::byte* to) {
+  const auto elements = static_cast<std::size_t>(program::product(npy.shape));
+  if (elements == 0) return;
+  if (!npy.fortran_order) {
+    std::memcpy(to, npy.data.data(), npy.data.size());
+    return;
   }
-  AlignedBytes aligned(data.size());  // the text may lie anywhere
-  std::memcpy(aligned.data(), data.data(), data.size());
-  copy_from_fortran_order(array, reinterpret_cast<const char*>(aligned.data()));
+  // The first index is fastest there.
+  const std::vector<Index> steps = row_major_steps(npy.shape);
+  std::vector<Index> index(npy.shape.size(), 0);
+  for (std::size_t k = 0; k < elements; ++k) {
+    Index at = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) at += index[i] * steps[i];
+    std::memcpy(to + static_cast<std::size_t>(at) * element_bytes, npy.data.data() + k * element_bytes, element_bytes);
+    for (std::size_t i = 0; i < index.size() && ++index[i] == npy.shape[i]; ++i) index[i] = 0;
+  }
+}
+
+std::string make_npy(std::string_view descriptor, const Shape& shape, std::string_view data) {
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descriptor,
+                                   fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  const std::size_t fixed = kMagic.size() + 4;  // the version and the length
+  header.append(kAlignment - (fixed + header.size() + 1) % kAlignment, ' ');
+  header += '\n';
+  std::string result(kMagic);
+  result += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  result += header;
+  result += data;
+  return result;
+}
+
+Array parse_npy(const std::string& where, std::string_view content) {
+  const NpyContent npy = parse_npy_content(where, content, 1);
+  const auto known = std::find_if(std::begin(kDescriptors), std::end(kDescriptors),
+                                  [&](const Descriptor& d) { return d.text == npy.descriptor; });
+  if (known == std::end(kDescriptors))
+    throw InputError(fmt::format(
+        "{}: npy header: found another element type; required '<f4', '<f8', '<c8' or '<c16'", where));
+  check_npy_data(where, npy, size_of(known->dtype));
+  Array array(known->dtype, npy.shape);
+  copy_npy_data(npy, size_of(known->dtype), array.bytes.data());
   return array;
 }
 
@@ -191,16 +213,8 @@ std::string to_npy(const Array& array) {
   const auto descriptor = std::find_if(std::begin(kDescriptors), std::end(kDescriptors),
                                        [&](const Descriptor& d) { return d.dtype == array.dtype; });
   DOPPLER_CHECK(descriptor != std::end(kDescriptors), "found {}", to_string(array.dtype));
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descriptor->text,
-                                   fmt::join(array.shape, ", "), array.shape.size() == 1 ? "," : "");
-  const std::size_t fixed = kMagic.size() + 4;  // the version and the length
-  header.append(kAlignment - (fixed + header.size() + 1) % kAlignment, ' ');
-  header += '\n';
-  std::string result(kMagic);
-  result += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  result += header;
-  result.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
-  return result;
+  return make_npy(descriptor->text, array.shape,
+                  {reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()});
 }
 
 }  // namespace doppler

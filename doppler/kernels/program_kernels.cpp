@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/kernels/npy.h"
 
 namespace doppler {
 
@@ -49,7 +50,7 @@ ProgramKernels::ProgramKernels(const program::Program& program, const program::L
     const Node& node = program.node(id);
     // A formation of one partial result may have been left out: then that is the result.
     const bool left_out = node.as<program::Formation>() != nullptr && !ops_of.contains(id);
-    kept_.push_back({id, node.dtype, node.shape, ops_of[left_out ? node.inputs[0] : id]});
+    kept_.push_back({id, node.name, node.dtype, node.shape, ops_of[left_out ? node.inputs[0] : id]});
   };
   for (const ExprId id : program.outputs()) add_result(id);
   for (const program::Program::Update& update : program.updates()) add_result(update.next);
@@ -125,6 +126,13 @@ const std::byte* ProgramKernels::on_host(DeviceId device, const std::byte* data,
   backend_->finish(device);
   backend_->copy(data, device, copy.data(), std::nullopt, bytes);
   return copy.data();
+}
+
+void ProgramKernels::take_results(const std::function<void(const std::string& name, std::string npy)>& take) const {
+  // In the order of expressions, each once.
+  std::map<ExprId, const std::string*> names;
+  for (const Result& result : kept_) names[result.expr] = &result.name;
+  for (const auto& [expr, array] : results_) take(*names.at(expr), to_npy(array));
 }
 
 void ProgramKernels::keep_results(bool keep) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doppler/kernels/array.h"
-#include "doppler/kernels/kernels.h"
+#include "doppler/kernels/computing_kernels.h"
 #include "doppler/kernels/op_plan.h"
 #include "doppler/program/lower/lower.h"
 
@@ -13,7 +13,7 @@ namespace doppler {
 // The ops of a lowered program, computed for real: in the program's own dtypes (f32, f64 and their complex pairs), by
 // the backend; on the host each op on the thread that calls. Everything that depends on shapes is prepared here, so
 // that an op parses nothing, looks nothing up and, once every thread has its scratch memory, allocates nothing.
-class ProgramKernels final : public Kernels {
+class ProgramKernels final : public ComputingKernels {
  public:
   // `inputs` has a value for every input that the program reads, `variables` one for every variable. Throws InputError
   // if not, or if an expression has a dtype without kernels.
@@ -26,9 +26,8 @@ class ProgramKernels final : public Kernels {
   bool folds(OpId op) const override { return !plans_[op].folds.empty(); }
   void fold(OpId op, DeviceId device, std::size_t input, bool first, const OpBuffers& buffers) override;
 
-  // Says whether ops that compute a part of an output or of a next value also write it into results(). They do not at
-  // first, because it takes time. It must not be called during a run.
-  void keep_results(bool keep);
+  void keep_results(bool keep) override;
+  void take_results(const std::function<void(const std::string& name, std::string npy)>& take) const override;
   // Returns, by expression, the program's outputs and the next values of its updates, as the last run left them.
   const Arrays& results() const { return results_; }
 
@@ -50,6 +49,7 @@ class ProgramKernels final : public Kernels {
   // A result that can be kept.
   struct Result {
     program::ExprId expr;
+    std::string name;
     program::DType dtype;
     program::Shape shape;
     std::vector<OpId> ops;  // those that compute it; none if it is an input

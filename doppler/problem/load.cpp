@@ -96,6 +96,8 @@ GraphFile read_model(const std::string& path, std::string content, const Machine
   program::OnnxOptions importing;
   importing.dims = options.dims;
   importing.shard = options.shard;
+  importing.rewrite = options.rewrite;
+  importing.runnable = options.runnable && options.shard == 0;
   importing.decompose.parts = options.shard;
   if (options.shard > 0 && machine != nullptr) {
     importing.decompose = cut_for(*machine, options.shard);
@@ -106,8 +108,11 @@ GraphFile read_model(const std::string& path, std::string content, const Machine
   file.path = path;
   file.format = "onnx";
   file.graph = std::make_shared<Graph>(std::move(model.graph));
-  file.onnx = std::make_shared<OnnxFile>(OnnxFile{
-      model.totals, std::move(model.op_of_node), std::move(content), std::move(model.parameters)});
+  if (options.runnable) content.clear();
+  file.onnx = std::make_shared<OnnxFile>(
+      OnnxFile{model.totals, std::move(model.op_of_node), std::move(model.rewrites), std::move(content),
+               std::move(model.parameters)});
+  file.model = std::move(model.runnable);
   file.warnings = std::move(model.warnings);
   return file;
 }
@@ -215,6 +220,7 @@ Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOp
   rules.links = options.links.value_or(machine.link_model());
   const Problem problem(file.graph, std::make_shared<Machine>(machine), rules,
                         parse_pins(*file.graph, machine, options.pins));
+  if (file.model) return problem.with(file.model);
   return file.program ? problem.with(file.program) : problem;
 }
 

@@ -68,6 +68,7 @@ Problem Problem::with(const Rules& rules) const {
 Problem Problem::on(Machine machine) const {
   Problem other(graph_, std::make_shared<Machine>(std::move(machine)), rules_, pins());
   other.program_ = program_;
+  other.model_ = model_;
   if (!choices_->closed.empty()) other.choices_ = other.choose(pins(), choices_->closed);
   return other;
 }
@@ -90,6 +91,12 @@ Problem Problem::drawn(const JitterDraw& draw) const {
 Problem Problem::with(std::shared_ptr<const program::RunnableProgram> program) const {
   Problem other = *this;
   other.program_ = std::move(program);
+  return other;
+}
+
+Problem Problem::with(std::shared_ptr<const model::RunnableModel> model) const {
+  Problem other = *this;
+  other.model_ = std::move(model);
   return other;
 }
 

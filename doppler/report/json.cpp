@@ -25,10 +25,9 @@ using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 // The kinds are in the order of the alternatives of AnyResult.
-constexpr std::array<std::string_view, 13> kKinds = {"simulation", "place",       "comparison", "graph",
-                                                     "plan",       "run",         "service",    "validity",
-                                                     "calibration", "training",   "why",        "diff",
-                                                     "machines"};
+constexpr std::array<std::string_view, 14> kKinds = {
+    "simulation", "place",    "comparison",  "graph",    "plan", "rewrite", "run",
+    "service",    "validity", "calibration", "training", "why",  "diff",    "machines"};
 static_assert(kKinds.size() == std::variant_size_v<AnyResult>);
 
 constexpr std::array kBoundKinds = {LowerBound::Kind::work,          LowerBound::Kind::critical_path,
@@ -192,6 +191,19 @@ void fields(Archive& a, T& facts) {
   a("warnings", facts.warnings);
 }
 
+template <typename Archive, Is<RewriteResult::Pass> T>
+void fields(Archive& a, T& pass) {
+  a("name", pass.name);
+  a("found", pass.found);
+}
+template <typename Archive, Is<RewriteResult> T>
+void fields(Archive& a, T& result) {
+  a("model", result.model);
+  a("nodes", result.nodes);
+  a("folded_nodes", result.folded_nodes);
+  a("ops", result.ops);
+  a("passes", result.passes);
+}
 template <typename Archive, Is<PlanResult::Cut> T>
 void fields(Archive& a, T& cut) {
   a("expression", cut.expression);

@@ -215,6 +215,15 @@ std::string text_of(const PlanResult& result) {
          fmt::format("\nrelations on {} sites\n{}\n", result.sites, fmt::join(result.relations, "\n"));
 }
 
+std::string text_of(const RewriteResult& result) {
+  std::string text = fmt::format("{}: {} nodes, {} of them folded, become {} ops\n", result.model, result.nodes,
+                                 result.folded_nodes, result.ops);
+  if (result.passes.empty()) return text + "not rewritten\n";
+  Table table({{"rewrite", Table::Align::left}, {"found"}});
+  for (const RewriteResult::Pass& pass : result.passes) table.add_row({pass.name, std::to_string(pass.found)});
+  return text + table.text();
+}
+
 // ---- run, validate, calibrate ----
 
 std::string text_of(const RunResult& run) {

@@ -7,8 +7,7 @@
 //   for (const std::string& warning : model.file.warnings) std::cerr << warning << "\n";
 //   doppler::place(model.problem);
 //
-// Limits. An ONNX model gives costs, not yet something to run; operators with subgraphs that depend on data are refused
-// (docs/onnx.md). The machine decides how a program is cut, so load it anew for another machine.
+// Limits. A model that is cut (shard) gives costs, not something to run; one that is not runs (docs/models.md). The machine decides how a program is cut, so load it anew for another machine.
 
 #include <limits>
 #include <map>
@@ -46,7 +45,8 @@ struct LoadOptions {
   std::uint32_t shard = 0;
   Granularity granularity = Granularity::op;
   std::vector<std::string> times = {};  // files with measured times of ops (docs/profiles.md), for their device types
-  bool runnable = false;  // make the program of a graph file ready to run; takes as long as lowering it
+  bool rewrite = true;    // ONNX: fuse nodes first, as an engine runs them; a model that is cut stays as it is
+  bool runnable = false;  // keep what running a program or model takes; takes as long as lowering it
 };
 
 // What a file says, whatever its format: a graph, and the program that it was lowered from if there is one.
@@ -55,6 +55,7 @@ struct GraphFile {
   std::string format;  // "native", "published", "stg", "wfcommons", "dnn-partitioning", "onnx", "ein"
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const program::RunnableProgram> program;  // null: none, or not asked for
+  std::shared_ptr<const model::RunnableModel> model;        // null: no ONNX model, one that was cut, or not asked for
   bool has_program = false;                                 // the file carries one
   std::shared_ptr<const OnnxFile> onnx;                     // null: the file is no ONNX model
   std::vector<std::string> warnings;                        // what the user should know, one line each

@@ -21,6 +21,9 @@
 namespace doppler::program {
 struct RunnableProgram;
 }
+namespace doppler::model {
+struct RunnableModel;
+}
 
 namespace doppler {
 
@@ -81,6 +84,8 @@ class Problem {
   Problem drawn(const JitterDraw& draw) const;
   // The same problem with the program that its graph was lowered from, which an executor can run.
   Problem with(std::shared_ptr<const program::RunnableProgram> program) const;
+  // The same problem with the ONNX model whose nodes its ops are, which an executor can run.
+  Problem with(std::shared_ptr<const model::RunnableModel> model) const;
 
   const Costs& costs() const { return *costs_; }
   const Graph& graph() const { return *graph_; }
@@ -90,6 +95,8 @@ class Problem {
   const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
   // Returns null if the graph has costs only, and can be simulated or emulated but not computed.
   const program::RunnableProgram* program() const { return program_.get(); }
+  // Returns null unless the graph is that of an ONNX model that was loaded to be run.
+  const std::shared_ptr<const model::RunnableModel>& model() const { return model_; }
   OpId op_count() const { return graph_->op_count(); }
   DeviceId device_count() const { return machine_->device_count(); }
 
@@ -134,6 +141,7 @@ class Problem {
   Rules rules_;
   std::shared_ptr<const Choices> choices_;
   std::shared_ptr<const program::RunnableProgram> program_;
+  std::shared_ptr<const model::RunnableModel> model_;
 };
 
 // Throws InternalError unless the placement is total, allowed and keeps groups together: stands between every

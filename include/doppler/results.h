@@ -308,6 +308,22 @@ struct PlanResult {
   bool operator==(const PlanResult&) const = default;
 };
 
+// What rewriting makes of an ONNX model before it is placed.
+struct RewriteResult {
+  struct Pass {
+    std::string name;
+    std::size_t found = 0;
+
+    bool operator==(const Pass&) const = default;
+  };
+  std::string model;
+  std::size_t nodes = 0, folded_nodes = 0;  // of the file; folded ones depend on no data or move none
+  std::size_t ops = 0;                      // that are placed
+  std::vector<Pass> passes;                 // empty if it was to stay as it is
+
+  bool operator==(const RewriteResult&) const = default;
+};
+
 // ---- run, validate, calibrate ----
 
 struct RunResult {
@@ -471,8 +487,9 @@ struct TrainingResult {
   bool operator==(const TrainingResult&) const = default;
 };
 
-using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RunResult,
-                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
+using AnyResult =
+    std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RewriteResult, RunResult,
+                 ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);

@@ -20,7 +20,7 @@ run(${BUILD}/install_test/consumer/build_graph)
 run(${BUILD}/install_test/consumer/own_method ${SOURCE}/examples/blocks.json)
 run(${prefix}/bin/doppler --version)
 
-foreach(module doppler_torch doppler_cuda)
+foreach(module doppler_models doppler_torch doppler_cuda)
   if(EXISTS ${BUILD}/bin/${module}.so AND NOT EXISTS ${prefix}/lib/doppler/${module}.so)
     message(FATAL_ERROR "found no ${prefix}/lib/doppler/${module}.so; required beside the command")
   endif()

@@ -156,6 +156,10 @@ PlanResult good_plan() {
   return plan;
 }
 
+RewriteResult good_rewrite() {
+  return {.model = "resnet50.onnx", .nodes = 176, .folded_nodes = 2, .ops = 57, .passes = {{"attentions", 12}}};
+}
+
 class EveryResult : public testing::TestWithParam<AnyResult> {};
 
 TEST_P(EveryResult, IsReadAsItWasWritten) {
@@ -171,6 +175,7 @@ TEST_P(EveryResult, IsReadAsItWasWritten) {
 INSTANTIATE_TEST_SUITE_P(All, EveryResult,
                          testing::Values(AnyResult(good_simulation()), AnyResult(good_place()),
                                          AnyResult(good_comparison()), AnyResult(good_facts()), AnyResult(good_plan()),
+                                         AnyResult(good_rewrite()),
                                          AnyResult(good_run()), AnyResult(good_service()), AnyResult(good_validity()),
                                          AnyResult(good_calibration()), AnyResult(good_training())));
 

@@ -80,6 +80,7 @@ void add_graph_flags(CLI::App& verb, Options& options) {
   verb.add_option("--shard", options.shard,
                   "ONNX: cut every op that can be cut in at most this many blocks; auto: as pays best (place)")
       ->type_name("PARTS");
+  verb.add_flag("--no-rewrite", options.no_rewrite, "ONNX: keep the model's nodes as they are; fuse none");
   verb.add_option("--times", options.times,
                   "Measured times of ops: CSV, an ONNX Runtime or PyTorch profile, a trace of ours (docs/profiles.md); "
                   "may be repeated")

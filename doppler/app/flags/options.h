@@ -22,6 +22,7 @@ struct Options {
   std::string granularity;        // empty: op
   std::vector<std::string> times;
   std::string reserve;            // of every device's memory, kept free; empty: nothing
+  bool no_rewrite = false;
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;
@@ -56,7 +57,7 @@ void add_timeline_flag(CLI::App& verb, Options& options);  // --timeline
 void add_quiet_flag(CLI::App& verb);
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims);
-void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard --times
+void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard --no-rewrite --times
 void add_rule_flags(CLI::App& verb, Options& options);   // --discipline … --seed
 void add_granularity_flag(CLI::App& verb, Options& options);
 void add_objective_flag(CLI::App& verb, Options& options);

@@ -138,6 +138,10 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
       throw;  // no fault of the kernel
     } catch (const DeviceGone&) {
       throw;  // it says which by itself
+    } catch (const InputError& error) {  // data that does not fit, such as an index outside of its tensor
+      const OpId op = worker.current();
+      if (op == Worker::kNoOp) throw;
+      throw InputError(describe(op, worker.device(), error.what()));
     } catch (const std::exception& error) {
       const OpId op = worker.current();
       if (op == Worker::kNoOp) throw;  // it did not come from a kernel

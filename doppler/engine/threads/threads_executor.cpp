@@ -4,7 +4,6 @@
 #include "doppler/base/pin_thread.h"
 #include "doppler/engine/threads/thread_devices.h"
 #include "doppler/kernels/generate_inputs.h"
-#include "doppler/kernels/npy.h"
 #include "doppler/program/text/program_json.h"
 
 namespace doppler {
@@ -18,8 +17,16 @@ void take_inputs(const program::Program& program, std::map<std::string, Array> g
   }
 }
 
-std::shared_ptr<ProgramKernels> kernels_of(const Problem& problem, ThreadsOptions& options) {
+std::shared_ptr<ComputingKernels> kernels_of(const Problem& problem, ThreadsOptions& options) {
   if (const auto why = ThreadsExecutor::obstacle(problem)) throw InputError(*why);
+  if (problem.model() != nullptr) {
+    if (options.backend != nullptr)
+      throw InputError(fmt::format("{}: found a model and --devices cuda; required --devices cpu, models run there",
+                                   problem.model()->where));
+    return std::make_shared<model::ModelKernels>(
+        problem.model(), problem.graph(), options.library != nullptr ? *options.library : model::open_kernel_library(),
+        model::ModelInputs{std::move(options.tensors), options.seed});
+  }
   const program::RunnableProgram& runnable = *problem.program();
   Arrays inputs = generate_inputs(*runnable.program, options.seed);
   take_inputs(*runnable.program, std::move(options.inputs), inputs);
@@ -31,13 +38,13 @@ std::shared_ptr<ProgramKernels> kernels_of(const Problem& problem, ThreadsOption
 }  // namespace
 
 struct ThreadsExecutor::Parts {
-  std::shared_ptr<ProgramKernels> program_kernels;
+  std::shared_ptr<ComputingKernels> computing;
   std::shared_ptr<Kernels> kernels;
   RuntimeOptions runtime;
 
   explicit Parts(const Problem& problem, ThreadsOptions options)
-      : program_kernels(options.kernels == nullptr ? kernels_of(problem, options) : nullptr),
-        kernels(options.kernels == nullptr ? program_kernels : options.kernels),
+      : computing(options.kernels == nullptr ? kernels_of(problem, options) : nullptr),
+        kernels(options.kernels == nullptr ? computing : options.kernels),
         runtime{options.deterministic, options.stall_after, options.stop} {}
 };
 
@@ -45,11 +52,11 @@ ThreadsExecutor::ThreadsExecutor(const Problem& problem, ThreadsOptions options)
     : ThreadsExecutor(problem, Parts(problem, std::move(options))) {}
 
 ThreadsExecutor::ThreadsExecutor(const Problem& problem, Parts parts)
-    : program_kernels_(std::move(parts.program_kernels)),
+    : computing_(std::move(parts.computing)),
       runtime_(problem, std::make_shared<ThreadDevices>(problem, std::move(parts.kernels)), parts.runtime) {}
 
 std::optional<std::string> ThreadsExecutor::obstacle(const Problem& problem) {
-  if (problem.program() == nullptr)
+  if (problem.program() == nullptr && problem.model() == nullptr)
     return fmt::format(
         "graph '{}': found no program, only costs; required a graph that was lowered from a program, or emulated "
         "devices",
@@ -65,16 +72,25 @@ Timeline ThreadsExecutor::run(const Placement& placement) {
 }
 
 void ThreadsExecutor::results(const Placement& placement, const TakeResult& take) {
-  const program::Program& program = *problem().program()->program;
-  for (const auto& [id, array] : compute(placement)) take(program.node(id).name, to_npy(array));
+  execute_keeping(placement);
+  computing_->take_results(take);
+}
+
+void ThreadsExecutor::execute_keeping(const Placement& placement) {
+  DOPPLER_CHECK(computing_ != nullptr, "results of ops that compute no program");
+  computing_->keep_results(true);
+  runtime_.execute(placement);
+  computing_->keep_results(false);
 }
 
 const Arrays& ThreadsExecutor::compute(const Placement& placement) {
-  DOPPLER_CHECK(program_kernels_ != nullptr, "results of ops that compute no program");
-  program_kernels_->keep_results(true);
-  runtime_.execute(placement);
-  program_kernels_->keep_results(false);
-  return program_kernels_->results();
+  execute_keeping(placement);
+  return dynamic_cast<ProgramKernels&>(*computing_).results();
+}
+
+std::vector<model::Value> ThreadsExecutor::compute_model(const Placement& placement) {
+  execute_keeping(placement);
+  return dynamic_cast<model::ModelKernels&>(*computing_).results();
 }
 
 }  // namespace doppler

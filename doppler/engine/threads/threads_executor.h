@@ -9,17 +9,22 @@
 #include "doppler/engine/runtime/runtime.h"
 #include "doppler/executor.h"
 #include "doppler/kernels/backend.h"
+#include "doppler/kernels/onnx/model_kernels.h"
 #include "doppler/kernels/program_kernels.h"
 
 namespace doppler {
 
 struct ThreadsOptions {
-  // What ops do. Null: they compute the problem's program, as the next three fields say.
+  // What ops do. Null: they compute the problem's program or model, as the next fields say.
   std::shared_ptr<Kernels> kernels = nullptr;
   // What computes, and in which memory: CUDA devices are open_cuda_backend(). Null: this processor.
   std::shared_ptr<Backend> backend = nullptr;
   // Values of the program's inputs, by name; the others are generated from the seed.
   std::map<std::string, Array> inputs = {};
+  // Values of a model's inputs, likewise.
+  std::map<std::string, model::Tensor> tensors = {};
+  // What computes the nodes of a model. Null: the module doppler_models, opened on demand.
+  const model::KernelLibrary* library = nullptr;
   std::uint64_t seed = 0;
 
   // Formations add their inputs in the graph's order, not as they arrive: the same bits in every run.
@@ -56,12 +61,15 @@ class ThreadsExecutor final : public Executor {
   // Runs the program once more and returns its outputs and the next values of its updates, by expression. They are
   // valid until the next call. The ops must compute the problem's program.
   const Arrays& compute(const Placement& placement);
+  // Runs the model once more and returns its outputs in their order. The ops must compute the problem's model.
+  std::vector<model::Value> compute_model(const Placement& placement);
 
  private:
   struct Parts;
+  void execute_keeping(const Placement& placement);
   ThreadsExecutor(const Problem& problem, Parts parts);
 
-  std::shared_ptr<ProgramKernels> program_kernels_;  // null: the ops do something else
+  std::shared_ptr<ComputingKernels> computing_;  // null: the ops do something else
   Runtime runtime_;
 };
 

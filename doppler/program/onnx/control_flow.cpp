@@ -56,7 +56,7 @@ bool ModelReader::read_control_flow(const Operator& op, const onnx::NodeProto& n
 // Reads a body as if its nodes were part of the graph, then adds them up and takes them out again.
 ModelReader::Body ModelReader::collapse(const onnx::NodeProto& node, const onnx::GraphProto& graph,
                                         const std::vector<TypeProto>& input_types, const Scope& scope) {
-  const std::size_t first_op = reading_.ops.size();
+  const std::size_t first_op = reading_.ops.size(), first_static = reading_.static_ops.size();
   const auto first_value = static_cast<ValueId>(reading_.values.size());
   Scope inner{.outer = &scope, .opsets = scope.opsets, .prefix = scope.prefix};
   bind_initializers(graph, inner);
@@ -87,6 +87,7 @@ ModelReader::Body ModelReader::collapse(const onnx::NodeProto& node, const onnx:
   }
   body.cost.known = true;  // operators without a formula were counted when they were read
   reading_.ops.resize(first_op);
+  reading_.static_ops.resize(first_static);
   return body;
 }
 
@@ -141,13 +142,14 @@ void ModelReader::read_if(const onnx::NodeProto& node, Scope& scope) {
   // A branch for other sizes than these may not even fit them; then it is not the one that is taken.
   std::optional<Body> bodies[2];
   std::optional<InputError> errors[2];
-  const std::size_t first_op = reading_.ops.size(), depth = depth_;
+  const std::size_t first_op = reading_.ops.size(), first_static = reading_.static_ops.size(), depth = depth_;
   for (const int branch : {0, 1}) {
     try {
       bodies[branch] = collapse(node, branch == 0 ? then_graph : else_graph, {}, scope);
     } catch (const InputError& error) {
       errors[branch] = error;
       reading_.ops.resize(first_op);
+      reading_.static_ops.resize(first_static);
       depth_ = depth;
     }
   }

@@ -42,6 +42,12 @@ double samples(const TypedNode& op) {
   return count;
 }
 
+// Bias and residual take a flop each, an activation counts as one more.
+double epilogue(const TypedNode& op) {
+  return ((op.has(2) ? 1 : 0) + (op.has(3) ? 1 : 0) + (find_attribute(op.node, "activation") != nullptr ? 1 : 0)) *
+         op.out();
+}
+
 }  // namespace
 
 Arithmetic nothing(const TypedNode&) { return {}; }
@@ -61,7 +67,28 @@ Arithmetic conv_transpose(const TypedNode& op) {
 Arithmetic matmul(const TypedNode& op) { return {op.out() * at(op.dims(0), 1), 0}; }
 
 Arithmetic transposed_matmul(const TypedNode& op) {
-  return {op.out() * at(op.dims(0), int_attribute(op.node, "transA", 0) != 0 ? 2 : 1), 0};
+  Shape a = op.dims(0);
+  if (int_attribute(op.node, "transBatchA", 0) != 0) a = with_batch_first(std::move(a));
+  return {op.out() * at(a, int_attribute(op.node, "transA", 0) != 0 ? 2 : 1), 0};
+}
+
+Arithmetic fused_matmul(const TypedNode& op) {
+  Arithmetic result = transposed_matmul(op);
+  result.flops = epilogue(op);
+  return result;
+}
+
+Arithmetic fused_conv(const TypedNode& op) {
+  Arithmetic result = convolution(op, 1, kNoSlot);
+  result.flops = epilogue(op);
+  return result;
+}
+
+Arithmetic permuted_attention(const TypedNode& op) {
+  const Shape q = permuted(op.dims(0), ints_attribute(op.node, "perm_q"));
+  const Shape k = permuted(op.dims(1), ints_attribute(op.node, "perm_k"));
+  const double scores = at(q, 4) * at(q, 3) * at(q, 2) * at(k, 2);
+  return {scores * at(q, 1) + op.out() * at(k, 2), (op.has(3) ? 6 : 5) * scores};
 }
 
 Arithmetic gemm(const TypedNode& op) {

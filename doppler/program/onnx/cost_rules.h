@@ -50,6 +50,11 @@ Arithmetic conv(const TypedNode& op) {
 Arithmetic conv_transpose(const TypedNode& op);
 Arithmetic matmul(const TypedNode& op);
 Arithmetic transposed_matmul(const TypedNode& op);
+// The same, and a convolution, with what rewrites have put into them: bias, residual and activation.
+Arithmetic fused_matmul(const TypedNode& op);
+Arithmetic fused_conv(const TypedNode& op);
+// Computes softmax(Q·Kᵀ)·V of tensors [batch, heads, rows, depth] that are read through transposes.
+Arithmetic permuted_attention(const TypedNode& op);
 Arithmetic gemm(const TypedNode& op);
 // Takes one pass over the space of all labels per operand beyond the first.
 Arithmetic einsum(const TypedNode& op);

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/program/onnx/make_runnable.h"
 #include "doppler/program/onnx/model_to_program.h"
+#include "doppler/program/onnx/rewrite/rewrite.h"
 
 namespace doppler::program {
 namespace {
@@ -175,6 +177,13 @@ std::vector<OnnxParameter> parameters_of(const Reading& reading, const std::vect
   return all;
 }
 
+// Returns, for the nodes of a model before it was rewritten, the ops that run them now.
+std::vector<OpId> ops_before(const std::vector<int>& place, const std::vector<OpId>& op_of_node) {
+  std::vector<OpId> result;
+  for (const int node : place) result.push_back(node < 0 ? 0 : op_of_node[static_cast<std::size_t>(node)]);
+  return result;
+}
+
 void annotate(onnx::NodeProto& node, const std::string& key, const std::string& device) {
   onnx::StringStringEntryProto property;
   property.set_key(key);
@@ -213,7 +222,7 @@ bool looks_like_onnx(std::string_view content) {
 
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options) {
   Reading reading = read_model(where, content, options.dims);
-  const OnnxTotals totals = totals_of(reading);
+  OnnxTotals totals = totals_of(reading);
   if (options.shard > 0) {
     Program program;
     model_to_program(reading, program);
@@ -224,13 +233,28 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
             totals,
             std::move(reading.warnings),
             {},
-            {}};
+            {},
+            {},
+            nullptr};
+  }
+  Rewritten rewritten;
+  if (options.rewrite) {
+    rewritten = rewrite(reading);
+    std::vector<std::string> warnings = std::move(reading.warnings);
+    reading = read_again(where, std::move(reading.model), options.dims, std::move(reading.weights));
+    reading.warnings = std::move(warnings);
+    totals.flops = totals_of(reading).flops;
   }
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());
-  return {std::move(graph), totals, std::move(reading.warnings), std::move(op_of_node),
-          parameters_of(reading, builder.op_of())};
+  if (options.rewrite) op_of_node = ops_before(rewritten.place, op_of_node);
+  std::vector<std::string> warnings = std::move(reading.warnings);
+  std::shared_ptr<const model::RunnableModel> runnable;
+  std::vector<OnnxParameter> parameters = parameters_of(reading, builder.op_of());
+  if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of());
+  return {std::move(graph),      totals, std::move(warnings), std::move(op_of_node), std::move(parameters),
+          std::move(rewritten.passes), std::move(runnable)};
 }
 
 std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node,

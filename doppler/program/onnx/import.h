@@ -1,12 +1,17 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "doppler/graph.h"
 #include "doppler/program/cut/decompose.h"
+
+namespace doppler::model {
+struct RunnableModel;
+}
 
 namespace doppler::program {
 
@@ -16,6 +21,10 @@ struct OnnxOptions {
   // If this is more than 0, everything that can be cut is, in this many blocks; `decompose` says for what machine.
   Index shard = 0;
   DecomposeOptions decompose = {};
+  // Whether patterns of nodes become fused ones first (rewrite/rewrite.h). A model that is cut stays as it is.
+  bool rewrite = false;
+  // Whether to keep what running the model takes.
+  bool runnable = false;
 };
 
 // This is what an engineer asks of a model before choosing devices.
@@ -34,6 +43,12 @@ struct OnnxParameter {
   std::vector<OpId> readers;  // ascending
 };
 
+// What a rewriting pass did, in a few words, and how often.
+struct RewriteCount {
+  std::string pass;
+  std::size_t found = 0;
+};
+
 struct ImportedModel {
   Graph graph;
   OnnxTotals totals;
@@ -43,6 +58,8 @@ struct ImportedModel {
   std::vector<OpId> op_of_node;
   // Those that an op reads, in the order of the file. Empty if the model was cut.
   std::vector<OnnxParameter> parameters;
+  std::vector<RewriteCount> rewrites = {};                         // empty if there was none to be
+  std::shared_ptr<const model::RunnableModel> runnable = nullptr;  // if it was asked for
 };
 
 // Tells a model by its first bytes: no text starts like a protobuf with a small integer in field 1.

@@ -99,6 +99,7 @@ void ModelReader::run() {
   bind_inputs(graph, scope);
   reading_.ops_of_node.resize(static_cast<std::size_t>(graph.node_size()));
   read_graph(graph, scope, true);
+  reading_.names = scope.values;
   for (const auto& output : graph.output()) {
     const std::optional<ValueId> id = scope.find(output.name());
     if (!id)
@@ -106,7 +107,6 @@ void ModelReader::run() {
                                    output.name()));
     reading_.outputs.push_back(*id);
   }
-  refuse_unused_dims();
   if (unknown_operators_.empty()) return;
   std::string names;
   for (const auto& [name, count] : unknown_operators_)
@@ -125,7 +125,7 @@ void ModelReader::declare(const onnx::GraphProto& graph, Scope& scope) const {
 }
 
 void ModelReader::bind_inputs(const onnx::GraphProto& graph, Scope& scope) {
-  const std::set<std::string> weights = weight_inputs(graph);
+  const std::set<std::string>& weights = reading_.weights;
   std::vector<std::string> missing;  // names for --dim
   std::string first;                 // input that lacks a size
   for (const onnx::ValueInfoProto& input : graph.input()) {
@@ -164,7 +164,9 @@ void ModelReader::bind_initializers(const onnx::GraphProto& graph, Scope& scope)
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     check_data(tensor, fmt::format("{}: initializer '{}'", reading_.where, tensor.name()));
     const Shape dims(tensor.dims().begin(), tensor.dims().end());
-    bind(tensor.name(), {.name = {}, .type = tensor_type(tensor.data_type(), dims), .constant = read_constant(tensor)});
+    ModelValue value{.name = {}, .type = tensor_type(tensor.data_type(), dims), .constant = read_constant(tensor)};
+    value.initializer = &tensor;
+    bind(tensor.name(), std::move(value));
   }
   for (const onnx::SparseTensorProto& sparse : graph.sparse_initializer()) {
     const std::string& name = sparse.values().name();
@@ -213,7 +215,9 @@ void ModelReader::bind_constant(const onnx::NodeProto& node, Scope& scope) {
   // Some exporters keep weights here; a lone number is part of the arithmetic.
   if (is_weight_type(element_of(value.type)) && elements(value.type) > 1)
     value.parameters = {add_parameter(node.output(0), value.type)};
-  scope.values[node.output(0)] = add_value(std::move(value));
+  const ValueId id = add_value(std::move(value));
+  scope.values[node.output(0)] = id;
+  add_static_op(operator_of(node), node, {}, {id}, scope);
 }
 
 std::vector<ValueId> ModelReader::inputs_of(const onnx::NodeProto& node, const Scope& scope) const {
@@ -286,15 +290,30 @@ void ModelReader::bind_static(const Operator& op, const onnx::NodeProto& node, c
   parameters.erase(std::unique(parameters.begin(), parameters.end()), parameters.end());
   std::optional<std::vector<Constant>> folded;
   if (all_known) folded = fold(op, node, facts.values, types);
+  std::vector<ValueId> outputs;
   for (int i = 0; i < node.output_size(); ++i) {
-    if (node.output(i).empty()) continue;
+    if (node.output(i).empty()) {
+      outputs.push_back(kNone);
+      continue;
+    }
     const auto at = static_cast<std::size_t>(i);
     ModelValue value{.name = node.output(i), .type = types[at], .is_static = true};
     value.stored = op.traits.widens ? std::min(held, bytes_of(types[at])) : bytes_of(types[at]);
     value.parameters = parameters;
     if (folded) value.constant = std::move((*folded)[at]);
-    scope.values[node.output(i)] = add_value(std::move(value));
+    outputs.push_back(add_value(std::move(value)));
+    scope.values[node.output(i)] = outputs.back();
   }
+  add_static_op(op, node, inputs, std::move(outputs), scope);
+}
+
+void ModelReader::add_static_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                                std::vector<ValueId> outputs, const Scope& scope) {
+  ModelOp op{.node = &node, .rules = &rules, .name = scope.prefix + node.name(), .inputs = {}, .outputs = {}, .cost = {}};
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  op.opset = scope.opset(node);
+  reading_.static_ops.push_back(std::move(op));
 }
 
 void ModelReader::add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
@@ -425,17 +444,32 @@ void ModelReader::refuse_unused_dims() const {
 }
 
 Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims) {
-  for (const auto& [key, size] : dims)
-    if (size < 1) throw InputError(fmt::format("--dim {}: found {}; required at least 1", key, size));
-  Reading reading;
-  reading.where = where;
   constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;  // protobuf's own limit
   if (content.size() > kMostBytes)
     throw InputError(fmt::format("{}: found {}; required at most {} (keep weights as external data)", where,
                                  format_bytes(content.size()), format_bytes(kMostBytes)));
-  if (!reading.model.ParseFromArray(content.data(), static_cast<int>(content.size())))
+  onnx::ModelProto model;
+  if (!model.ParseFromArray(content.data(), static_cast<int>(content.size())))
     throw InputError(fmt::format("{}: truncated or damaged protobuf; required an ONNX model", where));
-  if (!reading.model.has_graph()) throw InputError(fmt::format("{}: found no graph; required an ONNX model", where));
+  if (!model.has_graph()) throw InputError(fmt::format("{}: found no graph; required an ONNX model", where));
+  for (const auto& [key, size] : dims)
+    if (size < 1) throw InputError(fmt::format("--dim {}: found {}; required at least 1", key, size));
+  Reading reading;
+  reading.where = where;
+  reading.model = std::move(model);
+  reading.weights = weight_inputs(reading.model.graph());
+  ModelReader reader(reading, dims);
+  reader.run();
+  reader.refuse_unused_dims();
+  return reading;
+}
+
+Reading read_again(const std::string& where, onnx::ModelProto model, const std::map<std::string, Index>& dims,
+                   std::set<std::string> weights) {
+  Reading reading;
+  reading.where = where;
+  reading.model = std::move(model);
+  reading.weights = std::move(weights);
   ModelReader(reading, dims).run();
   return reading;
 }

@@ -24,6 +24,8 @@ class ModelReader {
  public:
   ModelReader(Reading& reading, const std::map<std::string, Index>& dims);
   void run();
+  // Throws InputError if a size was given for a dimension that nothing has.
+  void refuse_unused_dims() const;
 
  private:
   // These are in model_reader.cpp.
@@ -37,6 +39,8 @@ class ModelReader {
   void bind_constant(const onnx::NodeProto& node, Scope& scope);
   void bind_static(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
                    const std::vector<onnx::TypeProto>& types, Scope& scope);
+  void add_static_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                     std::vector<ValueId> outputs, const Scope& scope);
   void add_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
               const std::vector<onnx::TypeProto>& types, const OpCost& cost, Scope& scope);
   std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Scope& scope) const;
@@ -50,7 +54,6 @@ class ModelReader {
   std::optional<Index> given(const std::string& key);
   [[noreturn]] void refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const onnx::TypeProto& type,
                                    const onnx::TypeProto* declared, const std::string& complaint) const;
-  void refuse_unused_dims() const;
   void warn(std::string text) { reading_.warnings.push_back(reading_.where + ": " + std::move(text)); }
 
   // These are in control_flow.cpp.

@@ -57,6 +57,14 @@ constexpr Operator kOperators[] = {
     {"DeformConv", convolution, none, costs::conv<1, 2>},
     {"com.microsoft.FusedConv", convolution, none, costs::conv<1, 2>, cuts::conv<1, 2>, none,
      {.standard = {"Conv", 3, "activation"}}},
+    // Fused forms that rewrites make (rewrite/rewrite.h).
+    {"doppler.Conv", convolution, none, costs::fused_conv, none, none,
+     {.weights = slots({1, 2}), .standard = {"Conv", 3, "activation"}}},
+    {"doppler.MatMul", product, shapes::transposed_product, costs::fused_matmul, none, none,
+     {.weights = slots({1, 2})}},
+    {"doppler.Attention", attention, shapes::permuted_attention, costs::permuted_attention},
+    {"doppler.Gelu", elementwise, shapes::as_first, costs::per_output<5>, cuts::elementwise},
+    {"doppler.Silu", elementwise, shapes::as_first, costs::per_output<4>, cuts::elementwise},
     // Recurrent cells and attention.
     {"LSTM", recurrent, none, costs::lstm, none, none, {.weights = slots({1, 2, 3, 7})}},
     {"com.microsoft.DynamicQuantizeLSTM", recurrent, none, costs::lstm, none, none, {.standard = {"LSTM", 8, {}}}},

@@ -95,7 +95,8 @@ struct OperatorTraits {
   TypeFoldRule fold_type = nullptr;
 };
 
-// A row of the table. Rules may be null: then nothing is known. Kernels will be one more column.
+// A row of the table. Rules may be null: then nothing is known. Kernels have
+// a table of their own (kernels/onnx/operators.cpp), which is not part of the command.
 struct Operator {
   std::string_view name;  // "Conv", or "com.microsoft.Gelu" outside the standard domain
   OperatorClass is = OperatorClass::unknown;

@@ -137,6 +137,20 @@ Index element_count(const Shape& dims, const std::string& what) {
   return count;
 }
 
+Shape with_batch_first(Shape dims) {
+  if (dims.size() > 2) std::rotate(dims.begin(), dims.begin() + 1, dims.end() - 1);
+  return dims;
+}
+
+Shape permuted(const Shape& dims, const std::optional<std::vector<Index>>& order) {
+  if (!order || order->size() != dims.size()) return dims;
+  Shape result = dims;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (const Index axis = (*order)[i]; axis >= 0 && axis < std::ssize(dims))
+      result[i] = dims[static_cast<std::size_t>(axis)];
+  return result;
+}
+
 Index elements(const onnx::TypeProto& type) {
   if (!is_complete(type)) return 0;
   const std::optional<Shape> dims = dims_of(type);

@@ -46,6 +46,10 @@ onnx::TypeProto tensor_type(std::int32_t element, const std::optional<Shape>& di
 bool is_complete(const onnx::TypeProto& type);
 // Throws InputError naming `what` if there are more elements than we count.
 Index element_count(const Shape& dims, const std::string& what);
+// Returns [batch…, S, K] of [S, batch…, K], as com.microsoft.FusedMatMul reads a tensor with transBatchA or -B.
+Shape with_batch_first(Shape dims);
+// Returns the dimensions in the order of a Transpose; as they are if there is no order for so many.
+Shape permuted(const Shape& dims, const std::optional<std::vector<Index>>& order);
 // Returns 0 where the shape is not known.
 Index elements(const onnx::TypeProto& type);
 Bytes bytes_of(std::int32_t element, Index count);

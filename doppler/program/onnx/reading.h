@@ -24,6 +24,7 @@ struct ModelValue {
   bool is_static = false;
   std::optional<Constant> constant = std::nullopt;
   Bytes stored = 0;                            // static: what holding it takes
+  const onnx::TensorProto* initializer = nullptr;  // of the model, where it is one
   std::vector<std::uint32_t> parameters = {};  // static: those it is made of
   std::uint32_t producer = kNone;              // the op, unless static or fed in
 };
@@ -53,7 +54,10 @@ struct Reading {
   onnx::ModelProto model;
   std::deque<onnx::NodeProto> inlined;  // nodes of functions; ops point to them
   std::vector<ModelValue> values;
-  std::vector<ModelOp> ops;  // producers first
+  std::vector<ModelOp> ops;         // producers first
+  std::vector<ModelOp> static_ops;  // likewise: nodes that depend on no data, and run once before the first run
+  std::unordered_map<std::string, ValueId> names;  // of the main graph
+  std::set<std::string> weights;                   // graph inputs that hold weights
   std::vector<ModelParameter> parameters;
   std::vector<ValueId> outputs;
   struct Range {
@@ -66,6 +70,9 @@ struct Reading {
 // Reads a model. Throws InputError on everything that is wrong with the file or with `dims`, which maps a symbolic
 // dimension, or "tensor:axis", to a size.
 Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims);
+// Reads a model that was read before and has been rewritten since: `weights` says which of its inputs hold weights.
+Reading read_again(const std::string& where, onnx::ModelProto model, const std::map<std::string, Index>& dims,
+                   std::set<std::string> weights);
 
 // Returns the indices of `nodes`, producers first and otherwise in file order. `is_outer` tells names that are there
 // before. Throws InputError naming the node and tensor if a name is dangling, written twice, or part of a cycle.

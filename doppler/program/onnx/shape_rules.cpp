@@ -30,8 +30,7 @@ MaybeShape broadcast_of(const std::vector<const TypeProto*>& inputs) {
   return result;
 }
 
-MaybeShape matrix_product(const NodeInputs& inputs, bool transpose_a, bool transpose_b) {
-  MaybeShape a = dims_at(inputs, 0), b = dims_at(inputs, 1);
+MaybeShape matrix_product(MaybeShape a, MaybeShape b, bool transpose_a, bool transpose_b) {
   if (!a || !b || a->size() < 2 || b->size() < 2) return std::nullopt;
   if (transpose_a) std::swap((*a)[a->size() - 1], (*a)[a->size() - 2]);
   if (transpose_b) std::swap((*b)[b->size() - 1], (*b)[b->size() - 2]);
@@ -54,10 +53,25 @@ MaybeShape quantised_broadcast(const NodeProto&, const NodeInputs& inputs) {
   return broadcast_of({inputs.types[0], inputs.types[3]});
 }
 
-MaybeShape product(const NodeProto&, const NodeInputs& inputs) { return matrix_product(inputs, false, false); }
+MaybeShape product(const NodeProto&, const NodeInputs& inputs) {
+  return matrix_product(dims_at(inputs, 0), dims_at(inputs, 1), false, false);
+}
 
 MaybeShape transposed_product(const NodeProto& node, const NodeInputs& inputs) {
-  return matrix_product(inputs, int_attribute(node, "transA", 0) != 0, int_attribute(node, "transB", 0) != 0);
+  MaybeShape a = dims_at(inputs, 0), b = dims_at(inputs, 1);
+  if (a && int_attribute(node, "transBatchA", 0) != 0) a = with_batch_first(std::move(*a));
+  if (b && int_attribute(node, "transBatchB", 0) != 0) b = with_batch_first(std::move(*b));
+  return matrix_product(std::move(a), std::move(b), int_attribute(node, "transA", 0) != 0,
+                        int_attribute(node, "transB", 0) != 0);
+}
+
+MaybeShape permuted_attention(const NodeProto& node, const NodeInputs& inputs) {
+  constexpr std::size_t kRank = 4;
+  MaybeShape q = dims_at(inputs, 0), v = dims_at(inputs, 2);
+  if (!q || !v || q->size() != kRank || v->size() != kRank) return std::nullopt;
+  Shape result = permuted(*q, ints_attribute(node, "perm_q"));
+  result[3] = permuted(*v, ints_attribute(node, "perm_v"))[3];
+  return permuted(result, ints_attribute(node, "perm_out"));
 }
 
 MaybeShape packed_product(const NodeProto& node, const NodeInputs& inputs) {

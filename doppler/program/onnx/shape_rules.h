@@ -13,7 +13,8 @@ std::optional<Shape> broadcast(const onnx::NodeProto& node, const NodeInputs& in
 std::optional<Shape> quantised_broadcast(const onnx::NodeProto& node, const NodeInputs& inputs);
 // The factors are a[…, m, k] and b[…, k, n].
 std::optional<Shape> product(const onnx::NodeProto& node, const NodeInputs& inputs);
-// Attributes transA and transB say which of the factors is transposed.
+// Attributes transA and transB say which of the factors is transposed, transBatchA and transBatchB which of them has its
+// rows before the batch.
 std::optional<Shape> transposed_product(const onnx::NodeProto& node, const NodeInputs& inputs);
 // The second factor is packed, so that an attribute says how wide it is.
 std::optional<Shape> packed_product(const onnx::NodeProto& node, const NodeInputs& inputs);
@@ -21,5 +22,8 @@ std::optional<Shape> packed_product(const onnx::NodeProto& node, const NodeInput
 std::optional<Shape> equation(const onnx::NodeProto& node, const NodeInputs& inputs);
 // The weights are [width, 3·hidden] and the output is [batch, positions, hidden].
 std::optional<Shape> projected_attention(const onnx::NodeProto& node, const NodeInputs& inputs);
+
+// The inputs are read through the transposes perm_q and perm_v, and perm_out is one of the output.
+std::optional<Shape> permuted_attention(const onnx::NodeProto& node, const NodeInputs& inputs);
 
 }  // namespace doppler::program::shapes

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "doppler/program/onnx/proto.h"
+#include "doppler/program/onnx/tensor.h"
+
+namespace doppler::program {
+
+// The files beside a model that hold data of its tensors. Each is mapped once and stays mapped as long as a tensor of
+// it lives.
+class ExternalData {
+ public:
+  // `model` is the path of the model.
+  explicit ExternalData(std::filesystem::path model) : model_(std::move(model)) {}
+
+  // Throws InputError naming `what` if the file is missing, ends before the data does, or is not in the model's folder.
+  model::Tensor read(const onnx::TensorProto& tensor, const std::string& what);
+
+ private:
+  class Mapping;
+  std::filesystem::path model_;
+  std::map<std::filesystem::path, std::shared_ptr<const Mapping>> files_;
+};
+
+}  // namespace doppler::program
