@@ -1,11 +1,10 @@
-#include "doppler/why.h"
-
 #include <algorithm>
 #include <map>
 
 #include "doppler/analyse/chain.h"
 #include "doppler/sim/memory.h"
 #include "doppler/time_account.h"
+#include "doppler/why.h"
 
 namespace doppler {
 namespace {
@@ -75,7 +74,8 @@ class ScheduleMaker {
     Schedule::Ops& ops = schedule_.ops;
     Names kinds(schedule_.kinds), causes(schedule_.causes);
     const std::size_t count = graph_.op_count();
-    for (Schedule::Column* column : {&ops.device, &ops.slot, &ops.ready, &ops.start, &ops.end}) column->assign(count, 0);
+    for (Schedule::Column* column : {&ops.device, &ops.slot, &ops.ready, &ops.start, &ops.end})
+      column->assign(count, 0);
     ops.input_begin.push_back(0);
     for (OpId op = 0; op < count; ++op) {
       ops.name.push_back(graph_.name(op));

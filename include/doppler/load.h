@@ -36,7 +36,7 @@ struct LoadOptions {
   static constexpr std::uint32_t kAutoShard = std::numeric_limits<std::uint32_t>::max();
 
   Rules rules = {};
-  std::optional<Links> links = std::nullopt;      // none: as the machine says, whatever `rules` says
+  std::optional<Links> links = std::nullopt;  // none: as the machine says, whatever `rules` says
   // "op=device", by names; a device also by its number, an op also by a pattern such as "layers.0*" or a module.
   std::vector<std::string> pins = {};
   bool repair = false;                            // fix the known damage of the published graphs instead of warning

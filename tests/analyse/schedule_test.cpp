@@ -1,9 +1,8 @@
-#include "doppler/why.h"
-
 #include <gtest/gtest.h>
 
 #include "doppler/sim/memory.h"
 #include "doppler/time_account.h"
+#include "doppler/why.h"
 #include "tests/support/problems.h"
 
 namespace doppler::test {
@@ -48,7 +47,8 @@ TEST(MemoryOverTime, RisesWithResultsAndFallsWithTheirLastUse) {
   const Timeline timeline = simulate(problem, kApart);
   // a's result is on device 0 from a's start until it has left (3), on device 1 from 2 until b has ended (6).
   std::vector<std::tuple<Seconds, DeviceId, Bytes>> found;
-  for (const MemoryStep& step : memory_over_time(problem, timeline)) found.emplace_back(step.time, step.device, step.used);
+  for (const MemoryStep& step : memory_over_time(problem, timeline))
+    found.emplace_back(step.time, step.device, step.used);
   EXPECT_EQ(found, (std::vector<std::tuple<Seconds, DeviceId, Bytes>>{
                        {0, 0, 0}, {0, 1, 0}, {0, 0, 8}, {2, 1, 8}, {3, 0, 0}, {6, 1, 0}}));
 }
@@ -71,10 +71,18 @@ TEST(IdleGaps, AddUpToWhatTheTimeAccountSays) {
     for (const IdleGap& gap : idle_gaps(problem, timeline)) {
       const Seconds size = gap.end - gap.start;
       switch (gap.waits) {
-        case IdleGap::Waits::data: sums[gap.device].data += size; break;
-        case IdleGap::Waits::channel: sums[gap.device].channel += size; break;
-        case IdleGap::Waits::memory: sums[gap.device].memory += size; break;
-        case IdleGap::Waits::nothing: sums[gap.device].done += size; break;
+        case IdleGap::Waits::data:
+          sums[gap.device].data += size;
+          break;
+        case IdleGap::Waits::channel:
+          sums[gap.device].channel += size;
+          break;
+        case IdleGap::Waits::memory:
+          sums[gap.device].memory += size;
+          break;
+        case IdleGap::Waits::nothing:
+          sums[gap.device].done += size;
+          break;
       }
     }
     for (DeviceId device = 0; device < 3; ++device) {

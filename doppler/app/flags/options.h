@@ -21,7 +21,7 @@ struct Options {
   std::string shard;              // a number, or "auto"; empty: ops stay whole
   std::string granularity;        // empty: op
   std::vector<std::string> times;
-  std::string reserve;            // of every device's memory, kept free; empty: nothing
+  std::string reserve;  // of every device's memory, kept free; empty: nothing
   bool no_rewrite = false;
 
   std::string discipline = "fifo", links, ties = "by_id";
@@ -51,7 +51,7 @@ struct Options {
 // largest too.
 CLI::Validator whole_number();
 
-void add_output_flags(CLI::App& verb, Options& options);    // --json --html --quiet
+void add_output_flags(CLI::App& verb, Options& options);   // --json --html --quiet
 void add_timeline_flag(CLI::App& verb, Options& options);  // --timeline
 // For verbs that have nothing to say but their output, so that scripts may say --quiet to all.
 void add_quiet_flag(CLI::App& verb);

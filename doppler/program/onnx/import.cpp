@@ -253,8 +253,10 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
   std::shared_ptr<const model::RunnableModel> runnable;
   std::vector<OnnxParameter> parameters = parameters_of(reading, builder.op_of());
   if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of());
-  return {std::move(graph),      totals, std::move(warnings), std::move(op_of_node), std::move(parameters),
-          std::move(rewritten.passes), std::move(runnable)};
+  return {std::move(graph),      totals,
+          std::move(warnings),   std::move(op_of_node),
+          std::move(parameters), std::move(rewritten.passes),
+          std::move(runnable)};
 }
 
 std::string annotate_onnx(std::string_view content, const std::vector<std::string>& device_of_node,
