@@ -26,6 +26,20 @@ DiffResult::Side side_of(Objective& exact, const Placement& placement) {
   return side;
 }
 
+// Whether all ops of a module are on one device in the first placement, and on one in the second.
+std::vector<bool> modules_that_move_as_one(const Modules& modules, const Placement& a, const Placement& b) {
+  std::vector<bool> as_one(modules.size(), true), seen(modules.size(), false);
+  std::vector<std::pair<DeviceId, DeviceId>> devices(modules.size());
+  for (OpId op = 0; op < a.device_of_op.size(); ++op)
+    for (const Modules::Id id : modules.path(op)) {
+      const std::pair here(a.device_of_op[op], b.device_of_op[op]);
+      if (!seen[id]) devices[id] = here;
+      seen[id] = true;
+      if (devices[id] != here) as_one[id] = false;
+    }
+  return as_one;
+}
+
 }  // namespace
 
 DiffResult diff(const Problem& problem, const Placement& a, const Placement& b, const std::string& graph) {
@@ -38,14 +52,18 @@ DiffResult diff(const Problem& problem, const Placement& a, const Placement& b, 
   result.unitless = problem.graph().unitless();
   result.a = side_of(exact, a);
   result.b = side_of(exact, b);
-  // Ops of one module that moved from one device to one other are one line.
+  // Ops of one module that moved from one device to one other are one line, by the outermost such module.
   const Modules modules(problem.graph());
+  const std::vector<bool> moves_as_one = modules_that_move_as_one(modules, a, b);
   using Key = std::tuple<std::string, DeviceId, DeviceId>;
   std::map<Key, std::vector<OpId>> moved_ops;
   for (OpId op = 0; op < problem.op_count(); ++op) {
     if (a.device_of_op[op] == b.device_of_op[op]) continue;
-    const Modules::Id module = modules.of(op);
-    const std::string& name = module == Modules::kNone ? problem.graph().name(op) : modules[module].name;
+    const std::vector<Modules::Id> path = modules.path(op);
+    const auto whole = std::find_if(path.begin(), path.end(), [&](Modules::Id id) { return moves_as_one[id]; });
+    const std::string& name = whole != path.end() ? modules[*whole].name
+                              : path.empty()      ? problem.graph().name(op)
+                                                  : modules[path.back()].name;
     moved_ops[{name, a.device_of_op[op], b.device_of_op[op]}].push_back(op);
     ++result.ops_moved;
   }

@@ -7,6 +7,7 @@
 
 #include "doppler/base/error.h"
 #include "doppler/objective.h"
+#include "doppler/place/cheap_methods.h"
 #include "doppler/place/list/memory_greedy.h"
 #include "doppler/place/memory.h"
 #include "doppler/problem/modules.h"
@@ -55,7 +56,11 @@ bool fits_somehow(const Problem& problem, const Budget& budget) {
     ExactObjective exact(problem);
     MethodOptions options;
     options.budget = budget;
-    return exact.fits_in_memory(memory_greedy(problem, exact, options).placement, budget);
+    bool fits = false;
+    ask(quick_methods(problem), problem, exact, options, [&](std::string_view, const Proposal& proposal) {
+      fits = fits || exact.fits_in_memory(proposal.placement, budget);
+    });
+    return fits || exact.fits_in_memory(memory_greedy(problem, exact, options).placement, budget);
   } catch (const InfeasibleError&) {
     return false;
   } catch (const OutOfTime&) {

@@ -188,7 +188,7 @@ class WhyAnalysis {
       if (exact.fits_in_memory(placement_)) best = exact.value(placement_);
       MethodOptions options;
       options.budget = Budget::unlimited();
-      ask(quick_methods(), other, exact, options,
+      ask(quick_methods(other), other, exact, options,
           [&](std::string_view, const Proposal& proposal) { best = std::min(best, exact.value(proposal.placement)); });
       if (best < without * (1 - kWorthSaying)) result_.help.push_back({std::move(change), best});
       return best;

@@ -167,7 +167,7 @@ class Simplifier {
     return found;
   }
 
-  // Of equal devices the first are used. Their links may differ, and draws of times belong to devices, so the value is
+  // Of equal devices the first are used, in the order in which the graph comes to them. Their links may differ, and draws of times belong to devices, so the value is
   // asked again; devices that can be exchanged are tried next.
   void number_from_first() {
     std::vector<std::uint32_t> equal(problem_.device_count());
@@ -180,7 +180,11 @@ class Simplifier {
     std::vector<DeviceId> renamed(problem_.device_count());
     std::iota(renamed.begin(), renamed.end(), 0);
     std::vector<bool> taken(problem_.device_count(), false);
-    for (const DeviceId device : used_by(problem_, best_.placement.device_of_op)) {
+    std::vector<bool> seen(problem_.device_count(), false);
+    for (const OpId op : problem_.graph().topological_order()) {
+      const DeviceId device = best_.placement.device_of_op[op];
+      if (seen[device]) continue;
+      seen[device] = true;
       DeviceId first = 0;
       while (kind[first] != kind[device] || taken[first]) ++first;
       renamed[device] = first;

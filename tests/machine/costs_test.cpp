@@ -84,14 +84,14 @@ TEST(Costs, KnowWhereAnOpCannotRun) {
 
 TEST(Costs, RefuseAnOpWithoutACostAnywhere) {
   const Graph graph = one_op({.name = "x", .flops = 1});
-  const Machine machine = uniform_machine(2);
+  const Machine machine("bare", {{.name = "a", .type = "gpu"}, {.name = "b", .type = "gpu"}}, std::vector<Link>(4));
   try {
     Costs costs(graph, machine);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what())
                   .find("op 'x' (kind 'op', dtype 'f32') has no cost on any device of machine "
-                        "'uniform:2'; required explicit times"),
+                        "'bare'; required explicit times"),
               std::string::npos)
         << error.what();
   }

@@ -160,6 +160,36 @@ RewriteResult good_rewrite() {
   return {.model = "resnet50.onnx", .nodes = 176, .folded_nodes = 2, .ops = 57, .passes = {{"attentions", 12}}};
 }
 
+WhyResult good_why() {
+  WhyResult why;
+  why.graph = "g.json";
+  why.machine = "p100x4";
+  why.makespan = 9;
+  why.chain_compute = 7;
+  why.chain_transfer = 2;
+  why.chain = {{"a", "gpu0", "nothing", false, 0, 3}, {"a", "gpu0 to gpu1", "data", true, 3, 5}};
+  why.units = {{"b", "gpu1", "search", 1, 4, {{"gpu0", 7, {}}, {"gpu2", std::nullopt, "memory would not suffice"}}}};
+  why.transfers = {{"a", "gpu0", "gpu1", 8, 2, 0}};
+  why.idle = {{"gpu0", {.busy = 3, .done = 6}, "a", 1}};
+  why.limit = "links";
+  why.because = "a number";
+  why.help = {{"links twice as fast", 8}};
+  return why;
+}
+
+DiffResult good_diff() {
+  DiffResult diff;
+  diff.graph = "g.json";
+  diff.machine = "p100x4";
+  diff.a = {"a.json", 9, true, 2, 8, 7, 2, 0};
+  diff.b = {"b.json", 7, true, 1, 0, 7, 0, 0};
+  diff.ops_moved = 1;
+  diff.moved = {{"b", "gpu1", "gpu0", 1, 7}};
+  return diff;
+}
+
+MachineList good_machines() { return {{{"h100", "a GPU", "a data sheet", 80}}, {{"p100x4", "four", "docs", 64}}}; }
+
 class EveryResult : public testing::TestWithParam<AnyResult> {};
 
 TEST_P(EveryResult, IsReadAsItWasWritten) {
@@ -175,9 +205,9 @@ TEST_P(EveryResult, IsReadAsItWasWritten) {
 INSTANTIATE_TEST_SUITE_P(All, EveryResult,
                          testing::Values(AnyResult(good_simulation()), AnyResult(good_place()),
                                          AnyResult(good_comparison()), AnyResult(good_facts()), AnyResult(good_plan()),
-                                         AnyResult(good_rewrite()), AnyResult(good_run()), AnyResult(good_service()),
-                                         AnyResult(good_validity()), AnyResult(good_calibration()),
-                                         AnyResult(good_training())));
+                                         AnyResult(good_rewrite()), AnyResult(good_run()), AnyResult(good_service()), AnyResult(good_validity()),
+                                         AnyResult(good_calibration()), AnyResult(good_training()), AnyResult(good_why()),
+                                         AnyResult(good_diff()), AnyResult(good_machines())));
 
 std::string error_of(const std::string& text) {
   try {
