@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ZOO = ["resnet50", "inception-v3", "mobilenet-v3", "bert-base", "vit-b16"]
@@ -78,7 +79,7 @@ class Bench:
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate()
         if process.returncode:
-            sys.exit(f"{' '.join(map(str, command))}: ended with {process.returncode}\n{err.decode()}")
+            sys.exit(f"{' '.join(map(str, command[:3]))} …: ended with {process.returncode}\n{err.decode()}")
         self.wall = time.monotonic() - begin
         return out.decode()
 
@@ -103,7 +104,7 @@ class Bench:
         command = [self.doppler, "run", self.model(name), *flags, "--machine", machine, "--no-one-device", "--json", "-",
                    "--quiet"]
         for path in sorted((self.work / name / "inputs").glob("*.npy")):
-            command += ["--input", f"{re.sub('%2F', '/', path.stem)}={path}"]
+            command += ["--input", f"{urllib.parse.unquote(path.stem)}={path}"]
         return json.loads(self.run(command))
 
     def truth(self, names):
