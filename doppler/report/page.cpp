@@ -14,10 +14,10 @@ std::string quoted(const std::string& text) {
 }
 
 // JSON inside of a script element must not end it: the only sign that could is written as a number.
-std::string embedded(std::string_view json) {
+std::string embedded(std::string_view data) {
   std::string text;
-  text.reserve(json.size());
-  for (const char sign : json) sign == '<' ? text += "\\u003c" : text += sign;
+  text.reserve(data.size());
+  for (const char sign : data) sign == '<' ? text += "\\u003c" : text += sign;
   return text;
 }
 
@@ -44,11 +44,11 @@ std::string escaped(std::string_view text) {
 
 // A result's own JSON with what the page wants to know beside it.
 std::string entry(const NamedResult& named) {
-  std::string json = to_json(named.result);
-  json.erase(json.find_last_of('}'));
-  json += fmt::format(",\"name\":{}", quoted(named.name));
-  if (!named.metrics.empty()) json += fmt::format(",\"metrics\":[{}]", fmt::join(named.metrics, ",\n"));
-  return json + "}";
+  std::string text = to_json(named.result);
+  text.erase(text.find_last_of('}'));
+  text += fmt::format(",\"name\":{}", quoted(named.name));
+  if (!named.metrics.empty()) text += fmt::format(",\"metrics\":[{}]", fmt::join(named.metrics, ",\n"));
+  return text + "}";
 }
 
 constexpr std::string_view kHead =
