@@ -68,7 +68,8 @@ class ChainFinder {
     if (run.start <= near_) return {};
     if (run.start > run.ready + near_) {
       const std::size_t before = before_in_slot_[index];
-      if (before != kNoStep && same(run_.executions[before].end, run.start)) return waiting(Waits::device, {false, before});
+      if (before != kNoStep && same(run_.executions[before].end, run.start))
+        return waiting(Waits::device, {false, before});
       if (const std::size_t copy = copy_ending_at(run.device, run.start); copy != kNoStep)
         return waiting(Waits::device, {true, copy});
       if (problem_.rules().bulk_synchronous)
@@ -122,7 +123,8 @@ class ChainFinder {
   std::size_t copy_ending_at(DeviceId device, Seconds time) const {
     if (problem_.rules().links != Links::receiver) return kNoStep;
     for (std::size_t i = run_.transfers.size(); i-- > 0;)
-      if (run_.transfers[i].dst == device && same(run_.transfers[i].end, time) && run_.transfers[i].start < time) return i;
+      if (run_.transfers[i].dst == device && same(run_.transfers[i].end, time) && run_.transfers[i].start < time)
+        return i;
     return kNoStep;
   }
 

@@ -69,13 +69,15 @@ DiffResult diff(const Problem& problem, const Placement& a, const Placement& b, 
   }
   for (const auto& [key, ops] : moved_ops) {
     const auto& [name, from, to] = key;
-    DiffResult::Moved entry{name, problem.machine().device(from).name, problem.machine().device(to).name, ops.size(), {}};
+    DiffResult::Moved entry{
+        name, problem.machine().device(from).name, problem.machine().device(to).name, ops.size(), {}};
     if (const std::optional<Placement> other = moved(problem, a, ops, to)) entry.alone = exact.value(*other);
     result.moved.push_back(std::move(entry));
   }
-  std::stable_sort(result.moved.begin(), result.moved.end(), [](const DiffResult::Moved& x, const DiffResult::Moved& y) {
-    return x.alone.value_or(Costs::kNever) < y.alone.value_or(Costs::kNever);
-  });
+  std::stable_sort(result.moved.begin(), result.moved.end(),
+                   [](const DiffResult::Moved& x, const DiffResult::Moved& y) {
+                     return x.alone.value_or(Costs::kNever) < y.alone.value_or(Costs::kNever);
+                   });
   return result;
 }
 

@@ -89,8 +89,8 @@ FitFacts analyse_fit(const Problem& problem, const Budget& budget) {
   facts.largest = largest_parts(graph);
   if (facts.largest_op_needs <= facts.largest_device)
     if (const DeviceId more = devices_to_add(problem, largest, budget); more > 0)
-      facts.remedies.push_back(fmt::format("{} more device{} like '{}'", more, more == 1 ? "" : "s",
-                                           machine.device(largest).name));
+      facts.remedies.push_back(
+          fmt::format("{} more device{} like '{}'", more, more == 1 ? "" : "s", machine.device(largest).name));
   // Half the bytes on this machine are all the bytes on one with twice the memory.
   if (fits_somehow(problem.on(machine.with_memory(2)), budget))
     facts.remedies.emplace_back("numbers of half the size (f16 in place of f32)");
@@ -98,10 +98,10 @@ FitFacts analyse_fit(const Problem& problem, const Budget& budget) {
 }
 
 std::string describe_fit(const std::string& graph, const Machine& machine, const FitFacts& facts) {
-  std::string text = fmt::format(
-      "{}: needs at least {} (parameters {}, tensors of one op {}); machine '{}' has {} on {} device{}", graph,
-      format_bytes(facts.needed()), format_bytes(facts.parameters), format_bytes(facts.working_set), machine.name(),
-      format_bytes(facts.available), facts.devices, facts.devices == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{}: needs at least {} (parameters {}, tensors of one op {}); machine '{}' has {} on {} device{}",
+                  graph, format_bytes(facts.needed()), format_bytes(facts.parameters), format_bytes(facts.working_set),
+                  machine.name(), format_bytes(facts.available), facts.devices, facts.devices == 1 ? "" : "s");
   if (facts.largest_op_needs > facts.largest_device)
     text += fmt::format("; op '{}' alone needs {}, more than any device has ({})", facts.largest_op,
                         format_bytes(facts.largest_op_needs), format_bytes(facts.largest_device));

@@ -11,12 +11,12 @@ namespace doppler {
 
 // What a graph needs of memory, what a machine has, and what would make it fit. Everything under `remedies` was tried.
 struct FitFacts {
-  Bytes parameters = 0;                    // of all ops
-  Bytes working_set = 0;                   // inputs and outputs of the op that has the largest
+  Bytes parameters = 0;                                      // of all ops
+  Bytes working_set = 0;                                     // inputs and outputs of the op that has the largest
   Bytes needed() const { return parameters + working_set; }  // at least, however it is placed
   Bytes available = 0, largest_device = 0;
   std::size_t devices = 0;
-  std::string largest_op;     // the op that needs most by itself, parameters and working set
+  std::string largest_op;  // the op that needs most by itself, parameters and working set
   Bytes largest_op_needs = 0;
   struct Part {
     std::string name;  // a module or an op

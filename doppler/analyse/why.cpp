@@ -172,9 +172,10 @@ class WhyAnalysis {
     else if (links >= kMatters)
       say("links", fmt::format("with links that take no time it would be {:.0f} % shorter", 100 * links));
     else
-      say("dependencies", fmt::format("devices wait for one another: they are busy {:.0f} % of the time on average, and "
-                                      "the longest chain of ops takes {:.0f} %",
-                                      100 * mean, 100 * parallelism));
+      say("dependencies",
+          fmt::format("devices wait for one another: they are busy {:.0f} % of the time on average, and "
+                      "the longest chain of ops takes {:.0f} %",
+                      100 * mean, 100 * parallelism));
   }
 
   // What changes of the machine or the rules would do, for the placement as it is and for what quick methods find then.
@@ -198,7 +199,8 @@ class WhyAnalysis {
     for (DeviceId id = 0; id < machine_.device_count(); ++id)
       if (run_.busy[id] > run_.busy[busiest]) busiest = id;
     if (machine_.device_count() < kMostDevices)
-      consider(fmt::format("one more device like '{}'", device_name(busiest)), problem_.on(machine_.with_more(busiest, 1)));
+      consider(fmt::format("one more device like '{}'", device_name(busiest)),
+               problem_.on(machine_.with_more(busiest, 1)));
     if (problem_.memory_limited()) consider("twice the memory", problem_.on(machine_.with_memory(2)));
     if (problem_.rules().discipline == Discipline::fifo && !problem_.rules().bulk_synchronous &&
         problem_.rules().ties == Ties::by_id) {
@@ -257,7 +259,10 @@ std::vector<Cause> simulated_causes(const Problem& problem, const Placement& pla
         as_fast = true;
         as_simple = as_simple || moved_bytes(problem.graph(), other->device_of_op) <= bytes;
       }
-      causes[op] = !fits ? Cause::memory : !as_fast ? Cause::makespan : !as_simple ? Cause::less_moved : Cause::indifferent;
+      causes[op] = !fits        ? Cause::memory
+                   : !as_fast   ? Cause::makespan
+                   : !as_simple ? Cause::less_moved
+                                : Cause::indifferent;
     }
   }
   return causes;

@@ -54,7 +54,8 @@ std::string bash_completion(const CLI::App& command) {
       "# bash completion of doppler {}\n"
       "_doppler() {{\n"
       "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"{} --help --version\" -- \"$word\")); return; fi\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"{} --help --version\" -- \"$word\")); return; "
+      "fi\n"
       "  case $before in\n",
       version(), fmt::join(names, " "));
   for (const auto& [flag, values] : known_values())
@@ -86,8 +87,8 @@ std::string quoted_for_zsh(std::string text) {
 }
 
 std::string zsh_completion(const CLI::App& command) {
-  std::string text = fmt::format("#compdef doppler\n# zsh completion of doppler {}\n_doppler() {{\n  local -a verbs\n  verbs=(\n",
-                                 version());
+  std::string text = fmt::format(
+      "#compdef doppler\n# zsh completion of doppler {}\n_doppler() {{\n  local -a verbs\n  verbs=(\n", version());
   for (const CLI::App* verb : verbs_of(command))
     text += fmt::format("    '{}:{}'\n", verb->get_name(), quoted_for_zsh(verb->get_description()));
   text += "  )\n  if (( CURRENT == 2 )); then _describe verb verbs; return; fi\n  case $words[2] in\n";
@@ -163,7 +164,9 @@ std::string man_page(const CLI::App& command) {
 void add_completion(CLI::App& command) {
   CLI::App* verb = command.add_subcommand("completion", "Write completions for a shell, or the man page");
   auto shell = std::make_shared<std::string>();
-  verb->add_option("shell", *shell, "bash, zsh, fish or man")->required()->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+  verb->add_option("shell", *shell, "bash, zsh, fish or man")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
   verb->footer("Example:\n  doppler completion bash > ~/.local/share/bash-completion/completions/doppler");
   verb->callback([&command, shell] {
     write_file_atomically("-", *shell == "bash"   ? bash_completion(command)

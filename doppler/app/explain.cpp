@@ -57,9 +57,10 @@ std::vector<PlanResult::Rival> usual_plans(const program::Program& program,
 PlanResult explain(const ExplainOptions& options) {
   const std::string content = read_file(options.path);
   if (program::looks_like_onnx(content))
-    throw InputError(fmt::format("{0}: found an ONNX model; required a program (.ein); 'doppler info {0} --shard 4' and "
-                                 "'doppler place {0} --shard auto' say what cutting a model does",
-                                 options.path));
+    throw InputError(
+        fmt::format("{0}: found an ONNX model; required a program (.ein); 'doppler info {0} --shard 4' and "
+                    "'doppler place {0} --shard auto' say what cutting a model does",
+                    options.path));
   const program::EinProgram model = program::parse_ein(options.path, content);
   train_if_asked(*model.program, model.loss, options);
   const program::Program& program = *model.program;

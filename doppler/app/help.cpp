@@ -18,7 +18,8 @@ struct Topic {
 // What tables show, in a few lines each; the documents have the rest.
 constexpr Topic kTopics[] = {
     {"bounds", "what 'lower bound' and 'gap' mean",
-     "A lower bound is a time that no placement can beat; the gap is how far a makespan is above it. Its kind says which\n"
+     "A lower bound is a time that no placement can beat; the gap is how far a makespan is above it. Its kind says "
+     "which\n"
      "argument proves it:\n"
      "  work           all work over all devices\n"
      "  critical_path  the longest chain of ops, each on its fastest device\n"
@@ -47,7 +48,8 @@ constexpr Topic kTopics[] = {
      "docs/objectives.md says why the fastest plan on paper is seldom the fastest in reality.\n"},
     {"granularity", "what stays together on one device (--granularity)",
      "  op      nothing but what the graph groups\n"
-     "  module  ops of one module, by names such as /layers.0/attention/MatMul; a module that computes something of its\n"
+     "  module  ops of one module, by names such as /layers.0/attention/MatMul; a module that computes something of "
+     "its\n"
      "          own beside its modules, such as a residual sum, is whole\n"
      "  layer   ops of one repeated block, such as layers.0\n"},
 };
@@ -80,8 +82,8 @@ void show_help(const CLI::App& command, const std::vector<std::string>& words) {
   // CLI11 puts the parents' names before the usage only where they were parsed.
   std::string name = "doppler";
   for (const std::string& word : words) name += " " + word;
-  write_file_atomically("-", verb->help(words.empty() ? name : name, CLI::AppFormatMode::All) +
-                                 (words.empty() ? list_of_topics() : ""));
+  write_file_atomically(
+      "-", verb->help(words.empty() ? name : name, CLI::AppFormatMode::All) + (words.empty() ? list_of_topics() : ""));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "doppler/machine.h"
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -7,6 +5,7 @@
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/machine.h"
 #include "doppler/results.h"
 
 namespace doppler {
@@ -48,7 +47,8 @@ void run_machines(const MachinesFlags& flags) {
 }  // namespace
 
 void add_machines(CLI::App& command) {
-  CLI::App* verb = command.add_subcommand("machines", "List the machines that are known, or write one as a file to edit");
+  CLI::App* verb =
+      command.add_subcommand("machines", "List the machines that are known, or write one as a file to edit");
   auto options = std::make_shared<MachinesFlags>();
   verb->add_option("machine", options->name, "What --machine takes; none: all that are known");
   verb->add_option("--topo", options->topology, "Links as 'nvidia-smi topo -m' shows them")->type_name("FILE");

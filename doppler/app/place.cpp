@@ -76,7 +76,8 @@ void run_place(PlaceFlags flags) {
   const PlacedFile placed = place_file(flags.graph, machine_from(flags), load_options(flags), options);
   progress.reset();
 
-  if (flags.output == "-") write_json_if_asked(flags, to_json(placed.result));  // Files first: standard output may fail.
+  if (flags.output == "-")
+    write_json_if_asked(flags, to_json(placed.result));  // Files first: standard output may fail.
   if (!flags.output.empty()) write_file_atomically(flags.output, written(placed, format));
   if (flags.output != "-") present(flags, placed.result);
   if (format == ExportFormat::ort && !flags.quiet)
@@ -100,9 +101,7 @@ void add_place(CLI::App& command) {
   add_machine_flag(*verb, *options, true);
   verb->add_option("--method", options->method, method_help())->type_name("METHOD")->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the placement goes; - is standard output")->type_name("FILE");
-  verb->add_option("--export", options->export_format,
-                   "What -o gets instead: " + export_help())
-      ->type_name("FORMAT");
+  verb->add_option("--export", options->export_format, "What -o gets instead: " + export_help())->type_name("FORMAT");
   verb->add_option("--tolerance", options->tolerance,
                    "How much worse a simpler placement may be: fewer devices, then fewer bytes moved")
       ->default_str("0.5% for auto, else none")

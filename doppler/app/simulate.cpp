@@ -23,8 +23,7 @@ void run_simulate(const SimulateOptions& options) {
                 {{"--trace", options.trace}, {"--dot", options.dot}, {"--json", options.json}});
   const LoadedProblem loaded = load(options.graph, options);
   if (!options.objective.empty()) make_objective(options.objective, loaded.problem);  // It may contradict the machine.
-  const Placement placement =
-      read_placement_for(options.placement, loaded, options.quiet, "simulating");
+  const Placement placement = read_placement_for(options.placement, loaded, options.quiet, "simulating");
 
   const Timeline timeline = ExactObjective(loaded.problem).simulate(placement);
   if (!options.trace.empty())
@@ -45,7 +44,9 @@ void add_simulate(CLI::App& command) {
   auto options = std::make_shared<SimulateOptions>();
   verb->add_option("graph", options->graph, "A graph in any format of docs/formats.md; - is standard input")
       ->required();
-  verb->add_option("placement", options->placement, "A placement file, as 'doppler place -o' writes, or a device map (docs/maps.md)")->required();
+  verb->add_option("placement", options->placement,
+                   "A placement file, as 'doppler place -o' writes, or a device map (docs/maps.md)")
+      ->required();
   add_machine_flag(*verb, *options, true);
   verb->add_option("--trace", options->trace, "The timeline for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");

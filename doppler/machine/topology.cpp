@@ -54,8 +54,8 @@ Machine with_topology(const Machine& machine, const std::string& where, std::str
     if (row.size() > 1 && number_after("GPU", row[0]) && !number_after("GPU", row[1])) rows.push_back(std::move(row));
   }
   if (rows.empty())
-    throw InputError(fmt::format("{}: found no line that begins with GPU0; required the output of 'nvidia-smi topo -m'",
-                                 where));
+    throw InputError(
+        fmt::format("{}: found no line that begins with GPU0; required the output of 'nvidia-smi topo -m'", where));
   std::vector<DeviceId> gpus;
   for (DeviceId id = 0; id < machine.device_count(); ++id)
     if (machine.device(id).type != "cpu") gpus.push_back(id);
@@ -70,7 +70,8 @@ Machine with_topology(const Machine& machine, const std::string& where, std::str
   std::vector<Link> links;
   for (DeviceId src = 0; src < machine.device_count(); ++src) {
     devices.push_back(machine.device(src));
-    for (DeviceId dst = 0; dst < machine.device_count(); ++dst) links.push_back(src == dst ? Link() : machine.link(src, dst));
+    for (DeviceId dst = 0; dst < machine.device_count(); ++dst)
+      links.push_back(src == dst ? Link() : machine.link(src, dst));
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t j = 0; j < rows.size(); ++j) {

@@ -77,9 +77,10 @@ std::vector<MapEntry> entries_of_json(const std::string& where, const nlohmann::
 std::vector<MapEntry> entries_of_settings(const std::string& where, std::string_view text, const Machine& machine) {
   std::vector<MapEntry> entries;
   const auto fail = [&](std::string_view found) {
-    throw InputError(fmt::format("{}: found '{}'; required a placement file, a JSON object of names and devices, or "
-                                 "device(name, …); …",
-                                 where, found.substr(0, 60)));
+    throw InputError(
+        fmt::format("{}: found '{}'; required a placement file, a JSON object of names and devices, or "
+                    "device(name, …); …",
+                    where, found.substr(0, 60)));
   };
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(';', begin), text.size());
@@ -168,7 +169,8 @@ class MappedGraph {
                                       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near.front())));
       }
     if (!unknown.empty())
-      throw InputError(fmt::format("{}: no op or module is called {}; required names of ops or modules of {}", where_, listed(unknown), file_.path));
+      throw InputError(fmt::format("{}: no op or module is called {}; required names of ops or modules of {}", where_,
+                                   listed(unknown), file_.path));
   }
 
   // Ops that nothing names follow their inputs, or else who reads them.
@@ -202,7 +204,8 @@ class MappedGraph {
 
   static std::string listed(const std::vector<std::string>& names) {
     const std::size_t shown = std::min(names.size(), kNamesShown);
-    std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    std::string text =
+        fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
     return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
   }
 

@@ -106,8 +106,8 @@ GraphFile read_model(const std::string& path, std::string content, const Machine
   file.path = path;
   file.format = "onnx";
   file.graph = std::make_shared<Graph>(std::move(model.graph));
-  file.onnx = std::make_shared<OnnxFile>(OnnxFile{
-      model.totals, std::move(model.op_of_node), std::move(content), std::move(model.parameters)});
+  file.onnx = std::make_shared<OnnxFile>(
+      OnnxFile{model.totals, std::move(model.op_of_node), std::move(content), std::move(model.parameters)});
   file.warnings = std::move(model.warnings);
   return file;
 }
@@ -198,9 +198,9 @@ GraphFile parse_graph_file(const std::string& path, std::string content, const M
   if (!is_model && (options.shard > 0 || !options.dims.empty()))
     throw InputError(
         fmt::format("{}: --{} is for ONNX models; required one", path, options.shard > 0 ? "shard" : "dim"));
-  GraphFile file = is_model                             ? read_model(path, std::move(content), machine, options)
+  GraphFile file = is_model                           ? read_model(path, std::move(content), machine, options)
                    : program::looks_like_ein(content) ? read_program(path, content, machine)
-                                                        : read_graph_text(path, content, options);
+                                                      : read_graph_text(path, content, options);
   group(file, options);
   if (!options.times.empty()) {
     if (machine == nullptr)

@@ -7,8 +7,7 @@ namespace doppler {
 namespace {
 
 bool is_number_text(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 // Whether the last of the parts between dots is a number: "layer1.0", "0".
@@ -34,7 +33,7 @@ std::string without_call_number(const std::string& component) {
   const std::size_t underscore = component.rfind('_');
   if (underscore == std::string::npos || underscore == 0) return {};
   return is_number_text(std::string_view(component).substr(underscore + 1)) ? component.substr(0, underscore)
-                                                                           : std::string();
+                                                                            : std::string();
 }
 
 }  // namespace
@@ -74,8 +73,8 @@ Modules::Id Modules::find_or_add(Id parent, const std::string& component,
   } else {
     const std::string& around = modules_[parent].name;
     const bool repeats = component.starts_with(component_[parent] + ".");
-    module.name = repeats ? around.substr(0, around.size() - component_[parent].size()) + component
-                          : around + "." + component;
+    module.name =
+        repeats ? around.substr(0, around.size() - component_[parent].size()) + component : around + "." + component;
   }
   const std::string base = without_call_number(component);
   if (const auto first = by_component_.find({parent, base});

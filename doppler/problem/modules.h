@@ -20,9 +20,9 @@ class Modules {
   static constexpr Id kNone = std::numeric_limits<Id>::max();
 
   struct Module {
-    std::string name;         // from the outermost, with dots
-    Id parent = kNone;        // none: the model itself
-    bool has_ops = false;     // ops of its own, not only of modules within
+    std::string name;      // from the outermost, with dots
+    Id parent = kNone;     // none: the model itself
+    bool has_ops = false;  // ops of its own, not only of modules within
     bool has_modules = false;
     bool numbered = false;    // it, or a module around it, is one of a numbered list: part of a repeated block
     bool has_blocks = false;  // numbered modules within that have modules themselves

@@ -62,8 +62,8 @@ std::vector<TimeRow> parse_csv(const std::string& where, std::string_view text) 
     const std::optional<Seconds> seconds = cells.size() > 1 ? seconds_of(cells[1]) : std::nullopt;
     if (!seconds && rows.empty() && number == 1 && cells.size() > 1) continue;  // a heading
     if (!seconds || cells.size() > 3 || cells[0].empty())
-      throw InputError(fmt::format("{}:{}: found '{}'; required name,seconds or name,seconds,device type", where, number,
-                                   line.substr(0, 80)));
+      throw InputError(fmt::format("{}:{}: found '{}'; required name,seconds or name,seconds,device type", where,
+                                   number, line.substr(0, 80)));
     if (!(*seconds >= 0 && *seconds <= kLargestCost))
       throw InputError(fmt::format("{}:{}: '{}' takes {} s; required between 0 and {:g}", where, number, cells[0],
                                    *seconds, kLargestCost));
@@ -104,9 +104,8 @@ void add_event(const std::string& where, std::size_t index, const nlohmann::json
 
 std::vector<TimeRow> parse_trace(const std::string& where, std::string_view text) {
   std::vector<TimeRow> rows;
-  const formats::JsonSection events{"traceEvents", [&](std::size_t index, const nlohmann::json& event) {
-                                      add_event(where, index, event, rows);
-                                    }};
+  const formats::JsonSection events{
+      "traceEvents", [&](std::size_t index, const nlohmann::json& event) { add_event(where, index, event, rows); }};
   const nlohmann::json file = formats::parse_json(where, text, std::span(&events, 1));
   if (file.is_array())
     for (std::size_t i = 0; i < file.size(); ++i) add_event(where, i, file[i], rows);
@@ -123,7 +122,8 @@ class TypedTimes {
     DeviceId device = 0;
     while (device < machine.device_count() && machine.device(device).type != type) ++device;
     if (device == machine.device_count())
-      throw InputError(fmt::format("machine '{}': no device of type '{}'; required one for its times", machine.name(), type));
+      throw InputError(
+          fmt::format("machine '{}': no device of type '{}'; required one for its times", machine.name(), type));
     const Costs costs(file.graph, std::make_shared<Machine>(machine));
     for (OpId op = 0; op < graph_.op_count(); ++op) modelled_.push_back(costs.op_time(op, device));
   }
@@ -180,11 +180,12 @@ class TypedTimes {
     if (measured_ < graph_.op_count())
       text += fmt::format("; the rest is modelled and scaled as ops of the same kind were (all: {:.3g} times)", scale_);
     if (!unmatched_.empty())
-      text += fmt::format("; {} names match no op: {}{}", unmatched_.size(),
-                          fmt::join(unmatched_.begin(),
-                                    unmatched_.begin() + static_cast<std::ptrdiff_t>(std::min(unmatched_.size(), kUnmatchedShown)),
-                                    ", "),
-                          unmatched_.size() > kUnmatchedShown ? ", …" : "");
+      text += fmt::format(
+          "; {} names match no op: {}{}", unmatched_.size(),
+          fmt::join(unmatched_.begin(),
+                    unmatched_.begin() + static_cast<std::ptrdiff_t>(std::min(unmatched_.size(), kUnmatchedShown)),
+                    ", "),
+          unmatched_.size() > kUnmatchedShown ? ", …" : "");
     return text;
   }
 
@@ -205,8 +206,8 @@ class TypedTimes {
       }
     }
     for (const OpId op : open)
-      time_of_op_[op] = std::max(0.0, seconds) *
-                        (modelled > 0 ? modelled_[op] / modelled : 1.0 / static_cast<double>(open.size()));
+      time_of_op_[op] =
+          std::max(0.0, seconds) * (modelled > 0 ? modelled_[op] / modelled : 1.0 / static_cast<double>(open.size()));
   }
 
   const Graph& graph_;

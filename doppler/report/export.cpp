@@ -50,9 +50,12 @@ std::string device_map_of(const GraphFile& file, const Placement& placement, con
   for (OpId op = 0; op < file.graph->op_count(); ++op) {
     const DeviceId device = placement.device_of_op[op];
     const std::vector<Modules::Id> path = modules.path(op);
-    const auto whole = std::find_if(path.begin(), path.end(),
-                                    [&](Modules::Id id) { return device_of_module[id] != kSeveral; });
-    if (modules.empty()) map[file.graph->name(op)] = device_label(machine, device);
+    const auto whole =
+        std::find_if(path.begin(), path.end(), [&](Modules::Id id) { return device_of_module[id] != kSeveral; });
+    if (modules.empty()) {
+      map[file.graph->name(op)] = device_label(machine, device);
+      continue;
+    }
     if (whole != path.end()) {
       map[modules[*whole].name] = device_label(machine, device);
       continue;
@@ -80,7 +83,8 @@ ExportFormat parse_export_format(std::string_view text) {
                                ExportFormat::layers});
 }
 std::string export_help() {
-  return "onnx (the model with a device per node), device-map (modules to devices, as Hugging Face takes them), ort (the "
+  return "onnx (the model with a device per node), device-map (modules to devices, as Hugging Face takes them), ort "
+         "(the "
          "model annotated for ONNX Runtime), llama-cpp (its flags), layers (strings of vLLM, Megatron and torchtitan)";
 }
 Granularity granularity_for(ExportFormat format) {

@@ -48,7 +48,8 @@ struct Stage {
 std::vector<Stage> stages_of(const LayerPartition& partition) {
   std::vector<Stage> stages;
   for (std::size_t i = 0; i < partition.device_of.size(); ++i) {
-    if (stages.empty() || stages.back().device != partition.device_of[i]) stages.push_back({partition.device_of[i], i, i});
+    if (stages.empty() || stages.back().device != partition.device_of[i])
+      stages.push_back({partition.device_of[i], i, i});
     stages.back().end = i + 1;
   }
   return stages;
@@ -61,8 +62,8 @@ LayerPartition layer_partition(const GraphFile& file, const Placement& placement
   LayerPartition result;
   result.list = longest_list(modules);
   if (result.list.empty())
-    throw InputError(fmt::format("{}: no list of layers, as layers.0, layers.1 are; required one for this export",
-                                 file.path));
+    throw InputError(
+        fmt::format("{}: no list of layers, as layers.0, layers.1 are; required one for this export", file.path));
   std::map<std::size_t, DeviceId> device_of_block;
   std::optional<DeviceId> first, last;
   for (const OpId op : file.graph->topological_order()) {
@@ -74,10 +75,10 @@ LayerPartition layer_partition(const GraphFile& file, const Placement& placement
     if (block) {
       const auto [entry, added] = device_of_block.try_emplace(*block, device);
       if (!added && entry->second != device)
-        throw InputError(fmt::format("--export: layer '{}.{}' is on devices '{}' and '{}'; required one, as --granularity "
-                                     "layer makes it",
-                                     result.list, *block, machine.device(entry->second).name,
-                                     machine.device(device).name));
+        throw InputError(
+            fmt::format("--export: layer '{}.{}' is on devices '{}' and '{}'; required one, as --granularity "
+                        "layer makes it",
+                        result.list, *block, machine.device(entry->second).name, machine.device(device).name));
       continue;
     }
     if (path.empty()) continue;
@@ -123,10 +124,10 @@ std::string pipeline_strings(const LayerPartition& partition, const Machine& mac
   for (std::size_t i = 0; i < stages.size(); ++i)
     for (std::size_t j = i + 1; j < stages.size(); ++j)
       if (stages[i].device == stages[j].device)
-        throw InputError(fmt::format("--export layers: device '{}' has '{}.{}' and '{}.{}' and not all between them; "
-                                     "required consecutive layers on every device",
-                                     machine.device(stages[i].device).name, partition.list, stages[i].begin,
-                                     partition.list, stages[j].begin));
+        throw InputError(fmt::format(
+            "--export layers: device '{}' has '{}.{}' and '{}.{}' and not all between them; "
+            "required consecutive layers on every device",
+            machine.device(stages[i].device).name, partition.list, stages[i].begin, partition.list, stages[j].begin));
   std::vector<std::size_t> counts;
   std::string megatron;
   nlohmann::ordered_json parts = nlohmann::ordered_json::array(), devices = nlohmann::ordered_json::array();

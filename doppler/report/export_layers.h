@@ -9,9 +9,9 @@ namespace doppler {
 
 // Where the repeated blocks of a model are, and what runs before and after them.
 struct LayerPartition {
-  std::string list;                   // "layers": the blocks are layers.0, layers.1, …
-  std::vector<DeviceId> device_of;    // by block
-  DeviceId first = 0, last = 0;       // of what runs before the first block and after the last, or of these blocks
+  std::string list;                        // "layers": the blocks are layers.0, layers.1, …
+  std::vector<DeviceId> device_of;         // by block
+  DeviceId first = 0, last = 0;            // of what runs before the first block and after the last, or of these blocks
   std::vector<std::string> before, after;  // modules outside of the list, outermost, in the order of their ops
 };
 // Throws InputError if the model has no list of at least two blocks, or if a block is on several devices. Of several

@@ -15,7 +15,9 @@ constexpr std::size_t kChainLines = 16, kMovedLines = 20;
 std::string share_text(double part, double whole) {
   return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0);
 }
-std::string change_text(double now, double then) { return fmt::format("{:+.1f} %", then > 0 ? 100 * (now / then - 1) : 0.0); }
+std::string change_text(double now, double then) {
+  return fmt::format("{:+.1f} %", then > 0 ? 100 * (now / then - 1) : 0.0);
+}
 
 // Steps of the chain that follow one another on one device are one line; what the first of them waited for is its
 // reason.
@@ -36,13 +38,17 @@ std::vector<ChainLine> lines_of(const std::vector<WhyResult::Step>& chain) {
 }
 
 std::string text_of_chain(const WhyResult& why) {
-  Table table({{"chain", Table::Align::left}, {"on", Table::Align::left}, {"takes"}, {"share"},
+  Table table({{"chain", Table::Align::left},
+               {"on", Table::Align::left},
+               {"takes"},
+               {"share"},
                {"waits for", Table::Align::left}});
   const std::vector<ChainLine> lines = lines_of(why.chain);
   // The longest lines are shown, in the order of the chain.
   std::vector<std::size_t> order(lines.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lines[a].busy > lines[b].busy; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return lines[a].busy > lines[b].busy; });
   order.resize(std::min(order.size(), kChainLines));
   std::sort(order.begin(), order.end());
   for (const std::size_t i : order) {
@@ -62,9 +68,9 @@ std::string text_of_chain(const WhyResult& why) {
 
 std::string text_of_unit(const WhyResult& why, const WhyResult::Unit& unit) {
   const auto time = [&](Seconds value) { return format_time(value, why.unitless); };
-  std::string text = fmt::format("\n{} is on {} ({} {}, {}{})\n", unit.name, unit.device, unit.ops,
-                                 unit.ops == 1 ? "op" : "ops", time(unit.time),
-                                 unit.cause.empty() ? "" : fmt::format(", its method says '{}'", unit.cause));
+  std::string text =
+      fmt::format("\n{} is on {} ({} {}, {}{})\n", unit.name, unit.device, unit.ops, unit.ops == 1 ? "op" : "ops",
+                  time(unit.time), unit.cause.empty() ? "" : fmt::format(", its method says '{}'", unit.cause));
   const WhyResult::Elsewhere* best = nullptr;
   Table table({{"if it were on", Table::Align::left}, {"makespan"}, {"change"}, {"", Table::Align::left}});
   for (const WhyResult::Elsewhere& other : unit.elsewhere) {
@@ -86,28 +92,37 @@ std::string text_of_unit(const WhyResult& why, const WhyResult::Unit& unit) {
 
 std::string text_of(const WhyResult& why) {
   const auto time = [&](Seconds value) { return format_time(value, why.unitless); };
-  std::string text = fmt::format("makespan     {}{}\n", time(why.makespan),
-                                 why.feasible ? "" : "  INFEASIBLE: exceeds memory");
+  std::string text =
+      fmt::format("makespan     {}{}\n", time(why.makespan), why.feasible ? "" : "  INFEASIBLE: exceeds memory");
   text += fmt::format("limited by   {}: {}\n", why.limit, why.because);
-  text += fmt::format("the chain    computes {}, moves data {}, idles {}\n", share_text(why.chain_compute, why.makespan),
-                      share_text(why.chain_transfer, why.makespan), share_text(why.chain_idle, why.makespan));
+  text +=
+      fmt::format("the chain    computes {}, moves data {}, idles {}\n", share_text(why.chain_compute, why.makespan),
+                  share_text(why.chain_transfer, why.makespan), share_text(why.chain_idle, why.makespan));
   for (const WhyResult::Help& help : why.help)
     text += fmt::format("would help   {}: {} ({})\n", help.change, time(help.makespan),
                         change_text(help.makespan, why.makespan));
-  if (why.help.empty())
-    text += "would help   nothing that was tried: links, one more device, memory, priorities\n";
+  if (why.help.empty()) text += "would help   nothing that was tried: links, one more device, memory, priorities\n";
   text += "\n" + text_of_chain(why);
   for (const WhyResult::Unit& unit : why.units) text += text_of_unit(why, unit);
   if (!why.transfers.empty()) {
-    Table table({{"longest transfers: result of", Table::Align::left}, {"from", Table::Align::left},
-                 {"to", Table::Align::left}, {"size"}, {"takes"}, {"queues"}});
+    Table table({{"longest transfers: result of", Table::Align::left},
+                 {"from", Table::Align::left},
+                 {"to", Table::Align::left},
+                 {"size"},
+                 {"takes"},
+                 {"queues"}});
     for (const WhyResult::LongTransfer& transfer : why.transfers)
       table.add_row({transfer.op, transfer.from, transfer.to, format_bytes(transfer.bytes), time(transfer.seconds),
                      time(transfer.queued)});
     text += "\n" + table.text();
   }
   if (!why.idle.empty()) {
-    Table table({{"device", Table::Align::left}, {"busy"}, {"data"}, {"channel"}, {"copying"}, {"done"},
+    Table table({{"device", Table::Align::left},
+                 {"busy"},
+                 {"data"},
+                 {"channel"},
+                 {"copying"},
+                 {"done"},
                  {"waits most for", Table::Align::left}});
     for (const WhyResult::Idle& idle : why.idle)
       table.add_row({idle.device, share_text(idle.time.busy, why.makespan), share_text(idle.time.data, why.makespan),
@@ -121,18 +136,24 @@ std::string text_of(const WhyResult& why) {
 
 std::string text_of(const DiffResult& diff) {
   const auto time = [&](Seconds value) { return format_time(value, diff.unitless); };
-  Table sides({{"", Table::Align::left}, {"makespan"}, {"devices"}, {"moved"}, {"chain computes"}, {"moves data"}, {"idles"}});
+  Table sides(
+      {{"", Table::Align::left}, {"makespan"}, {"devices"}, {"moved"}, {"chain computes"}, {"moves data"}, {"idles"}});
   for (const DiffResult::Side* side : {&diff.a, &diff.b})
     sides.add_row({side->placement.empty() ? (side == &diff.a ? "first" : "second") : side->placement,
                    side->feasible ? time(side->makespan) : time(side->makespan) + " INFEASIBLE",
                    fmt::to_string(side->devices), format_bytes(side->moved), time(side->chain_compute),
                    time(side->chain_transfer), time(side->chain_idle)});
   std::string text = sides.text();
-  text += fmt::format("\nthe second takes {} ({})\n", time(diff.b.makespan), change_text(diff.b.makespan, diff.a.makespan));
+  text +=
+      fmt::format("\nthe second takes {} ({})\n", time(diff.b.makespan), change_text(diff.b.makespan, diff.a.makespan));
   if (diff.moved.empty()) return text + "every op is on the same device in both\n";
   text += fmt::format("{} ops are on another device\n\n", diff.ops_moved);
-  Table table({{"moved", Table::Align::left}, {"ops"}, {"from", Table::Align::left}, {"to", Table::Align::left},
-               {"alone"}, {"change"}});
+  Table table({{"moved", Table::Align::left},
+               {"ops"},
+               {"from", Table::Align::left},
+               {"to", Table::Align::left},
+               {"alone"},
+               {"change"}});
   for (const DiffResult::Moved& moved : diff.moved) {
     if (&moved - diff.moved.data() == static_cast<std::ptrdiff_t>(kMovedLines)) break;
     table.add_row({moved.name, fmt::to_string(moved.ops), moved.from, moved.to, moved.alone ? time(*moved.alone) : "-",

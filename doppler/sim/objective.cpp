@@ -130,10 +130,10 @@ std::unique_ptr<Objective> make_objective(std::string_view name, const Problem& 
   if (name != "expected" && name != "p95")
     throw InputError(fmt::format("objective: found '{}'; required exact, expected or p95", name));
   if (!problem.machine().jitter().varies())
-    throw InputError(
-        fmt::format("objective {}: found machine '{}' with a jitter of 0, whose times do not vary; required more than 0, "
-                    "by --jitter or by 'doppler calibrate', or objective exact",
-                    name, problem.machine().name()));
+    throw InputError(fmt::format(
+        "objective {}: found machine '{}' with a jitter of 0, whose times do not vary; required more than 0, "
+        "by --jitter or by 'doppler calibrate', or objective exact",
+        name, problem.machine().name()));
   const std::size_t rows = std::size_t{problem.op_count()} + problem.graph().edge_count();
   if (name == "p95" && rows > kMostRowsToExpect)
     throw InputError(

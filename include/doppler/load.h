@@ -37,7 +37,7 @@ struct LoadOptions {
   static constexpr std::uint32_t kAutoShard = std::numeric_limits<std::uint32_t>::max();
 
   Rules rules = {};
-  std::optional<Links> links = std::nullopt;      // none: as the machine says, whatever `rules` says
+  std::optional<Links> links = std::nullopt;  // none: as the machine says, whatever `rules` says
   // "op=device", by names; a device also by its number, an op also by a pattern such as "layers.0*" or a module.
   std::vector<std::string> pins = {};
   bool repair = false;                            // fix the known damage of the published graphs instead of warning
@@ -46,7 +46,7 @@ struct LoadOptions {
   std::uint32_t shard = 0;
   Granularity granularity = Granularity::op;
   std::vector<std::string> times = {};  // files with measured times of ops (docs/profiles.md), for their device types
-  bool runnable = false;  // make the program of a graph file ready to run; takes as long as lowering it
+  bool runnable = false;                // make the program of a graph file ready to run; takes as long as lowering it
 };
 
 // What a file says, whatever its format: a graph, and the program that it was lowered from if there is one.

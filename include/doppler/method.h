@@ -35,13 +35,13 @@ class LearnedPolicy;
 struct MethodOptions {
   Budget budget = Budget::for_time(10.0);
   std::uint64_t seed = 0;
-  unsigned threads = 1;     // never changes the result, only how soon it is there
-  Seconds known_bound = 0;  // a proven lower bound on the objective: a search that reaches it is done
+  unsigned threads = 1;                 // never changes the result, only how soon it is there
+  Seconds known_bound = 0;              // a proven lower bound on the objective: a search that reaches it is done
   std::optional<Placement> start = {};  // A placement to begin with, or to beat: the answer is never worse.
   // How much worse than what the method found a simpler placement may be, as a share: one of fewer devices, then of
   // fewer bytes moved. None: what the method found is the answer.
   std::optional<double> tolerance = {};
-  bool published = false;   // critical_path: with the defects of the published code, for parity
+  bool published = false;  // critical_path: with the defects of the published code, for parity
   std::shared_ptr<const LearnedPolicy> policy = nullptr;  // for learned methods and `auto`; null: not loaded
   std::function<void(const Progress&)> on_progress;       // called now and then, from the calling thread
 };

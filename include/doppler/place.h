@@ -41,10 +41,10 @@ struct PlaceOptions {
   // How much worse than what the method found a simpler placement may be, as a share: one of fewer devices, then of
   // fewer bytes moved, on the first of equal devices. None: what the method found is the answer.
   std::optional<double> tolerance = {};
-  bool published = false;      // critical_path: with the defects of the published code, for parity
-  std::shared_ptr<Objective> objective = nullptr;         // what placements are judged by; null: see objective_name
-  std::string objective_name = {};                        // "exact", "expected" or "p95"; empty: usual_objective()
-  std::string graph = {};                                 // the name that results have for the graph; empty: its title
+  bool published = false;                          // critical_path: with the defects of the published code, for parity
+  std::shared_ptr<Objective> objective = nullptr;  // what placements are judged by; null: see objective_name
+  std::string objective_name = {};                 // "exact", "expected" or "p95"; empty: usual_objective()
+  std::string graph = {};                          // the name that results have for the graph; empty: its title
   std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
   // What place_file() begins with, for what it has read; the answer is never worse. None: nothing.
   std::function<Placement(const LoadedProblem&)> start = {};

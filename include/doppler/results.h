@@ -468,8 +468,9 @@ struct TrainingResult {
   bool operator==(const TrainingResult&) const = default;
 };
 
-using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RunResult,
-                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
+using AnyResult =
+    std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RunResult, ServiceResult,
+                 ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);

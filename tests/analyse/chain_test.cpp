@@ -33,8 +33,7 @@ TEST(AChain, NamesTheTransferBetweenTwoDevices) {
 TEST(AChain, NamesTheDeviceThatIsBusy) {
   // Both are ready at 0 on one device; the second begins when the first has ended.
   const Problem problem(test::graph_of({3, 4}, {}), uniform_machine(1));
-  const std::vector<ChainStep> chain =
-      critical_chain(problem, test::simulate(problem, {.device_of_op = {0, 0}}));
+  const std::vector<ChainStep> chain = critical_chain(problem, test::simulate(problem, {.device_of_op = {0, 0}}));
   EXPECT_EQ(waits_of(chain), (std::vector{Waits::nothing, Waits::device}));
 }
 

@@ -27,9 +27,9 @@ TEST(Modules, AreReadFromNamesAsPyTorchWritesThem) {
 }
 
 TEST(Modules, WithAResidualSumStayWhole) {
-  EXPECT_EQ(units({"/layers.0/attention/MatMul", "/layers.0/mlp/MatMul", "/layers.0/Add", "/head/Gemm"},
-                  Granularity::module),
-            (std::vector<std::string>{"layers.0", "layers.0", "layers.0", "head"}));
+  EXPECT_EQ(
+      units({"/layers.0/attention/MatMul", "/layers.0/mlp/MatMul", "/layers.0/Add", "/head/Gemm"}, Granularity::module),
+      (std::vector<std::string>{"layers.0", "layers.0", "layers.0", "head"}));
 }
 
 TEST(Modules, ThatHandDataThroughBlocksAreDivided) {
@@ -49,9 +49,10 @@ TEST(Modules, CalledTwiceAreOne) {
 }
 
 TEST(Layers, AreTheOutermostNumberedModules) {
-  EXPECT_EQ(units({"/enc/blocks.0/convs.0/Conv", "/enc/blocks.0/convs.1/Conv", "/enc/blocks.1/convs.0/Conv", "/norm/Add"},
-                  Granularity::layer),
-            (std::vector<std::string>{"enc.blocks.0", "enc.blocks.0", "enc.blocks.1", "norm"}));
+  EXPECT_EQ(
+      units({"/enc/blocks.0/convs.0/Conv", "/enc/blocks.0/convs.1/Conv", "/enc/blocks.1/convs.0/Conv", "/norm/Add"},
+            Granularity::layer),
+      (std::vector<std::string>{"enc.blocks.0", "enc.blocks.0", "enc.blocks.1", "norm"}));
 }
 
 TEST(AGraph, JoinsItsGroupsWithLabels) {

@@ -18,8 +18,9 @@ namespace doppler {
 namespace {
 
 std::string machine_help() {
-  std::string help = "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, a kind and a number such as h100:8 or "
-                     "rtx4090:1+rtx3060:1 (see 'doppler machines'), or a preset:";
+  std::string help =
+      "A machine file (docs/machines.md), uniform:N, uniform:N:MEMORY, a kind and a number such as h100:8 or "
+      "rtx4090:1+rtx3060:1 (see 'doppler machines'), or a preset:";
   for (const MachinePreset& preset : machine_presets()) help += fmt::format(" {}", preset.name);
   return help;
 }
@@ -124,7 +125,8 @@ void add_search_flags(CLI::App& verb, Options& options) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   verb.add_flag("--published", options.published, "critical_path as published, with its defects");
-  verb.add_option("--pin", options.pins, "Keep ops on a device (by name or index): an op, a module, or a pattern such as '*conv1*'; may be "
+  verb.add_option("--pin", options.pins,
+                  "Keep ops on a device (by name or index): an op, a module, or a pattern such as '*conv1*'; may be "
                   "repeated")
       ->type_name("OP=DEVICE")
       ->allow_extra_args(false);

@@ -21,7 +21,7 @@ struct Options {
   std::string shard;              // a number, or "auto"; empty: ops stay whole
   std::string granularity;        // empty: op
   std::vector<std::string> times;
-  std::string reserve;            // of every device's memory, kept free; empty: nothing
+  std::string reserve;  // of every device's memory, kept free; empty: nothing
 
   std::string discipline = "fifo", links, ties = "by_id";
   bool bulk_synchronous = false;

@@ -416,7 +416,8 @@ void ModelReader::refuse_unused_dims() const {
     const std::set<std::string> weights = weight_inputs(reading_.model.graph());
     for (const auto& input : reading_.model.graph().input())
       if (known.empty() && !weights.contains(input.name()) && !inputs.ends_with("…"))
-        inputs += inputs.size() < kLongestInputs ? fmt::format("{}'{}:0'", inputs.empty() ? "" : ", ", input.name()) : ", …";
+        inputs +=
+            inputs.size() < kLongestInputs ? fmt::format("{}'{}:0'", inputs.empty() ? "" : ", ", input.name()) : ", …";
     throw InputError(fmt::format(
         "{}: --dim {}={} names no dimension; required {}tensor:axis", reading_.where, key, size,
         known.empty() ? fmt::format("no name, as all sizes are fixed, but an input, such as {}, as ", inputs)
