@@ -53,7 +53,8 @@ const CLI::App* parsed_verb(const CLI::App& command) {
 // that is missing.
 [[noreturn]] void refuse_words(const CLI::App& command, const CLI::ParseError& error) {
   const CLI::App* verb = parsed_verb(command);
-  const bool too_many = error.get_name() == "ExtrasError", missing = error.get_name() == "RequiredError";
+  const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  const bool too_many = is(CLI::ExitCodes::ExtrasError), missing = is(CLI::ExitCodes::RequiredError);
   const std::vector<std::string> left = too_many || missing ? command.remaining(true) : std::vector<std::string>();
   const auto is_flag = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto flag = std::find_if(left.begin(), left.end(), is_flag);
