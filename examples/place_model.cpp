@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) try {
   const doppler::Machine machine = doppler::load_machine("v100x4");
-  const doppler::LoadedProblem model = doppler::load_problem(argc > 1 ? argv[1] : "model.onnx", machine);
+  const doppler::LoadedProblem model =
+      doppler::load_problem(argc > 1 ? argv[1] : "model.onnx", machine, {.granularity = doppler::Granularity::module});
   const doppler::PlaceResult found = doppler::place(model.problem, {.time = 3});
   const doppler::Outcome& outcome = found.run.outcome;
   std::cout << "makespan " << outcome.made.makespan << " s, " << (outcome.optimal ? 0 : 100 * outcome.gap)

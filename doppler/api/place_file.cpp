@@ -52,10 +52,11 @@ class CutModel {
     const std::shared_ptr<Objective> objective = objective_of(loaded.problem, options_);
     MethodOptions quick = method_options(options_, budget, nullptr);
     std::optional<Seconds> best;
-    ask(quick_methods(loaded.problem), loaded.problem, *objective, quick, [&](std::string_view, const Proposal& proposal) {
-      const Seconds value = objective->value(proposal.placement);
-      if (!best || value < *best) best = value;
-    });
+    ask(quick_methods(loaded.problem), loaded.problem, *objective, quick,
+        [&](std::string_view, const Proposal& proposal) {
+          const Seconds value = objective->value(proposal.placement);
+          if (!best || value < *best) best = value;
+        });
     return best;
   }
 

@@ -7,9 +7,11 @@
 #include "doppler/app/console.h"
 #include "doppler/app/flags/policies.h"
 #include "doppler/app/loading.h"
+#include "doppler/app/placements.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/results.h"
+#include "doppler/simulate.h"
 
 namespace doppler {
 namespace {
@@ -17,7 +19,8 @@ namespace {
 struct CompareFlags : Options {
   PolicyOptions policy;
   std::vector<std::string> graphs;
-  std::string methods;  // comma-separated; empty: all
+  std::string methods;                  // comma-separated; empty: all
+  std::vector<std::string> placements;  // files that get a row each
 };
 
 std::vector<std::string> split_names(const std::string& names) {
@@ -30,8 +33,26 @@ std::vector<std::string> split_names(const std::string& names) {
   return parts;
 }
 
+// What somebody else's placement is worth, as a row.
+ComparisonRow row_of(const std::string& path, const LoadedProblem& loaded, const CompareFlags& options,
+                     const std::string& objective) {
+  const Placement placement = read_placement_for(path, loaded, options.quiet, "comparing");
+  ComparisonRow row;
+  row.outcome = simulate(loaded.problem, placement).outcome;
+  row.outcome.made.method = row.outcome.made.winner = path;
+  row.outcome.made.graph = loaded.file.path;
+  row.outcome.objective = objective;
+  if (!row.outcome.feasible) row.outcome.reason = "exceeds memory";
+  row.ops = loaded.problem.op_count();
+  return row;
+}
+
 void run_compare(const CompareFlags& options) {
   std::vector<std::string> inputs = options.graphs;
+  inputs.insert(inputs.end(), options.placements.begin(), options.placements.end());
+  if (!options.placements.empty() && options.graphs.size() != 1)
+    throw InputError(
+        fmt::format("--placement: found {} graphs; required the one that it is of", options.graphs.size()));
   inputs.insert(inputs.end(), {options.machine, options.policy.checkpoint});
   check_outputs(inputs, {{"--json", options.json}, {"--html", options.html}});
   const std::vector<std::string> names = split_names(options.methods);
@@ -51,10 +72,12 @@ void run_compare(const CompareFlags& options) {
     {
       ProgressLine progress(options.quiet, loaded.file.path, loaded.problem.graph().unitless());
       placing.graph = loaded.file.path;
-      if (!options.objective.empty()) placing.objective = make_objective(options.objective, loaded.problem);
+      placing.objective_name = options.objective;
       placing.on_progress = [&](const Progress& state) { progress.show(state); };
       found = compare(loaded.problem, names, placing);
     }
+    const std::string objective = found.rows.empty() ? options.objective : found.rows.front().outcome.objective;
+    for (const std::string& path : options.placements) found.rows.push_back(row_of(path, loaded, options, objective));
     try {
       if (!found.rows.empty()) print_text(options, (all.rows.empty() ? "" : "\n") + to_text(found));
     } catch (const InputError&) {
@@ -82,6 +105,11 @@ void add_compare(CLI::App& command) {
   verb->add_option("--methods", options->methods,
                    "Comma-separated; default: all of 'doppler place --help' that need no training first")
       ->type_name("METHOD,…");
+  verb->add_option("--placement", options->placements,
+                   "A placement file or a device map (docs/maps.md) that gets a row, too; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  add_granularity_flag(*verb, *options);
   add_objective_flag(*verb, *options);
   add_search_flags(*verb, *options);
   add_policy_flags(*verb, options->policy);

@@ -82,8 +82,7 @@ void show_help(const CLI::App& command, const std::vector<std::string>& words) {
   // CLI11 puts the parents' names before the usage only where they were parsed.
   std::string name = "doppler";
   for (const std::string& word : words) name += " " + word;
-  write_file_atomically(
-      "-", verb->help(words.empty() ? name : name, CLI::AppFormatMode::All) + (words.empty() ? list_of_topics() : ""));
+  write_file_atomically("-", verb->help(name, CLI::AppFormatMode::All) + (words.empty() ? list_of_topics() : ""));
 }
 
 }  // namespace

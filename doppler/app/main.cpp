@@ -49,10 +49,13 @@ const CLI::App* parsed_verb(const CLI::App& command) {
   return verb;
 }
 
-// A word that nobody expected is more often the cause of an error than its consequence.
+// Says what is wrong with a command line. A flag that nobody knows is the reason for words too many, and often for one
+// that is missing.
 [[noreturn]] void refuse_words(const CLI::App& command, const CLI::ParseError& error) {
   const CLI::App* verb = parsed_verb(command);
-  const std::vector<std::string> left = command.remaining(true);
+  const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  const bool too_many = is(CLI::ExitCodes::ExtrasError), missing = is(CLI::ExitCodes::RequiredError);
+  const std::vector<std::string> left = too_many || missing ? command.remaining(true) : std::vector<std::string>();
   const auto is_flag = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto flag = std::find_if(left.begin(), left.end(), is_flag);
   if (flag != left.end()) {
@@ -63,7 +66,7 @@ const CLI::App* parsed_verb(const CLI::App& command) {
     throw InputError(fmt::format("{}: found '{}', which is no flag of it; required one of 'doppler help {}'{}",
                                  verb->get_name(), word, verb->get_name(), did_you_mean(word, flags)));
   }
-  if (!left.empty())
+  if (too_many && !left.empty())
     throw InputError(fmt::format("{}: found '{}' after all that it takes; try 'doppler help {}'", verb->get_name(),
                                  left.front(), verb->get_name()));
   throw InputError(fmt::format("{}; try --help", error.what()));

@@ -52,7 +52,10 @@ std::string device_map_of(const GraphFile& file, const Placement& placement, con
     const std::vector<Modules::Id> path = modules.path(op);
     const auto whole =
         std::find_if(path.begin(), path.end(), [&](Modules::Id id) { return device_of_module[id] != kSeveral; });
-    if (modules.empty()) map[file.graph->name(op)] = device_label(machine, device);
+    if (modules.empty()) {
+      map[file.graph->name(op)] = device_label(machine, device);
+      continue;
+    }
     if (whole != path.end()) {
       map[modules[*whole].name] = device_label(machine, device);
       continue;

@@ -63,11 +63,10 @@ std::string note_on_one_device(const PlaceResult& result) {
           ? fmt::format("there is next to no parallelism (work over longest chain {:.2f})", result.parallelism)
           : fmt::format("moving data would cost more than working at the same time saves (parallelism {:.2f})",
                         result.parallelism);
-  std::string text =
-      outcome.gap <= kEnough
-          ? fmt::format("one device is enough: {}, and no placement can be more than {} faster\n", why,
-                        percent(outcome.gap))
-          : fmt::format("one device will do: {}; at most {} could be won\n", why, percent(outcome.gap));
+  std::string text = outcome.gap <= kEnough
+                         ? fmt::format("one device is enough: {}, and no placement can be more than {} faster\n", why,
+                                       percent(outcome.gap))
+                         : fmt::format("one device will do: {}; at most {} could be won\n", why, percent(outcome.gap));
   if (result.hint)
     text += fmt::format("cutting ops helps: --shard {} is predicted to take {}, {:.2f} times as fast\n",
                         result.hint->parts, format_time(result.hint->makespan, outcome.unitless),

@@ -70,6 +70,9 @@ class Maps(AnswersCase):
         self.assertEqual(self.result("simulate", graph, settings, "-m", "uniform:2")["makespan"], 9)
         everything = self.write("all.json", {"": 1})
         self.assertEqual(self.result("simulate", graph, everything, "-m", "uniform:2")["makespan"], 7)
+        rows = self.result("compare", graph, "-m", "uniform:2", "--methods", "heft", "--placement", mine, "--placement",
+                           everything)["results"]
+        self.assertEqual([(row["method"], row["makespan"]) for row in rows][1:3], [(str(mine), 9), (str(everything), 7)])
         placed = self.result("place", graph, "-m", "uniform:2", "--start", everything, "--method", "round_robin")
         self.assertEqual((placed["makespan"], placed["winner"]), (7, "start"))
 

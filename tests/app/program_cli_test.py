@@ -110,7 +110,9 @@ class ProgramTest(unittest.TestCase):
         self.fails("--parts: found 0", "lower", self.small, "--parts", 0)
         self.fails("train: found 'lion'; required sgd or adam", "lower", self.small, "--train", "lion")
         self.fails("published plan: found 5 parts", "generate", "llama", "--parts", 5, "--plan", "published")
-        self.fails("no compute rates", "lower", self.small, "--machine", "uniform:4")
+        bare = self.directory / "bare.json"  # devices for explicit costs alone
+        bare.write_text('{"format": "doppler-machine", "version": 1, "devices": [{"name": "d", "type": "gpu"}]}')
+        self.fails("no compute rates", "lower", self.small, "--machine", bare)
         self.fails("model: found '8b'", "generate", "llama", "--model", "8b")
         self.fails("--dtype: found 'i8'; required f16, f32 or f64", "generate", "ffnn", "--dtype", "i8")
         no_loss = self.directory / "no_loss.ein"

@@ -127,10 +127,12 @@ TEST(AMachineName, ThatIsNeitherPresetNorFileListsThePresets) {
     load_machine("p100x5");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "machine: p100x5: cannot open (No such file or directory); required a readable file, or one of "
-              "p100x4, "
-              "p100x8, v100x4, v100x8, a100x8, cpu2, cpu+gpu, cpu+igpu+gpu, uniform:N");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "machine: p100x5: cannot open (No such file or directory); required a readable file, or one of "
+        "p100x4, "
+        "p100x8, v100x4, v100x8, a100x8, cpu2, cpu+gpu, cpu+igpu+gpu, uniform:N, KIND:N as 'doppler machines' lists "
+        "them; did you mean 'p100x4', 'p100x8' or 'a100x8'?");
   }
 }
 
