@@ -285,9 +285,8 @@ std::unique_ptr<NodeKernel> make_gemm(const Spec& spec, PackedWeights* packed) {
     KernelNode fused = spec.node;
     if (!has_c) fused.inputs.resize(2);
     const bool residual = has_c && !vector;
-    auto kernel = make_product(Spec(fused), form, {.activation = activation},
-                               {.bias = residual ? 32U : 2U, .residual = residual ? 2U : 32U}, packed);
-    return kernel;
+    return make_product(Spec(fused), form, {.activation = activation},
+                        {.bias = residual ? 32U : 2U, .residual = residual ? 2U : 32U}, packed);
   }
   // Any other C, and any other factor of it, is broadcast into the output after the product.
   if (spec.element(2) != spec.element(0)) refuse("C of another type", "that of A");

@@ -108,7 +108,6 @@ struct Plan {
   Reduction reduction;
   BroadcastWalk<1> walk;
   Index outputs = 0, each = 0;  // elements, and how many are folded into one
-  bool nothing = false;         // no axes: only the map and the end remain
 };
 
 template <typename T>
