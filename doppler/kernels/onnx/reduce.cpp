@@ -37,7 +37,7 @@ T folded(T a, T b, Fold fold) {
 
 template <typename T>
 T mapped(T x, Map map) {
-  if (map == Map::absolute) return x < T{0} ? static_cast<T>(-x) : x;
+  if (map == Map::absolute) return x < T{0} ? folded(T{-1}, x, Fold::multiply) : x;
   return map == Map::square ? folded(x, x, Fold::multiply) : x;
 }
 
