@@ -16,18 +16,22 @@ constexpr CheapMethod kCheap[] = {
     {"heft", heft, 0.5, true, true},
     {"single", single, 0.1, true, true},
     {"etf", etf, 0.5, true, true},
+    {"enumerative", enumerative, 0.1, true, false},
     {"metis", metis, 0.2, false, true},
     {"critical_path", critical_path, 0.05, false, false},
-    {"enumerative", enumerative, 0.1, false, false},
     {"memory_greedy", memory_greedy, 0.1, false, false},
 };
-constexpr std::size_t kQuick = 3;
-static_assert(kCheap[kQuick - 1].quick && !kCheap[kQuick].quick);
+constexpr std::size_t kQuick = 4;
+static_assert(kCheap[kQuick - 1].run == enumerative && kCheap[kQuick - 1].quick && !kCheap[kQuick].quick);
+// Enumerative's assignments take the cube of the devices; up to so many it is as quick as ETF.
+constexpr std::size_t kDevicesOfEnumerative = 64;
 
 }  // namespace
 
 std::span<const CheapMethod> cheap_methods() { return kCheap; }
-std::span<const CheapMethod> quick_methods() { return std::span(kCheap).first(kQuick); }
+std::span<const CheapMethod> quick_methods(const Problem& problem) {
+  return std::span(kCheap).first(problem.device_count() <= kDevicesOfEnumerative ? kQuick : kQuick - 1);
+}
 
 std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Objective& objective,
                 const MethodOptions& options,

@@ -19,8 +19,8 @@ struct CheapMethod {
 
 // All of them, the fastest first, so that a short budget has an answer early.
 std::span<const CheapMethod> cheap_methods();
-// Those that are quick.
-std::span<const CheapMethod> quick_methods();
+// Those that are quick on the problem's devices.
+std::span<const CheapMethod> quick_methods(const Problem& problem);
 
 // Runs methods one after the other and hands what each found to `consider`; those that find nothing that fits in
 // memory, or nothing in time, are left out. Returns why the first did not fit; empty: none.

@@ -14,7 +14,7 @@ Proposal learned(const Problem& problem, Objective& objective, const MethodOptio
   std::vector<std::pair<std::string_view, Proposal>> others;
   std::string why_not_others;
   if (!policy.alone())
-    why_not_others = ask(quick_methods(), problem, objective, options,
+    why_not_others = ask(quick_methods(problem), problem, objective, options,
                          [&](std::string_view name, Proposal found) { others.emplace_back(name, std::move(found)); });
   MethodOptions training = options;
   training.budget = options.budget.shifted_by(policy.training_time());

@@ -294,7 +294,7 @@ Placement Deployment::replacement() {
   MethodOptions patient = method;
   patient.budget = Budget::unlimited().until(options_.stop);
   std::vector<Placement> starts;
-  const std::string why = ask(quick_methods(), corrected, objective, patient, [&](std::string_view, Proposal proposal) {
+  const std::string why = ask(quick_methods(corrected), corrected, objective, patient, [&](std::string_view, Proposal proposal) {
     starts.push_back(std::move(proposal.placement));
   });
   if (starts.empty())

@@ -147,18 +147,22 @@ class EventLoop {
     Seconds now = 0;
     for (const OpId op : tables_.sources()) make_ready<Q>(op, device_of_op[op], rank);
     while (true) {
+      // What waits already would start first, which makes no difference unless it ends at this instant too.
+      if constexpr (Q == Queue::fifo)
+        if (!newly_ready_.empty() && instant_ops_queued_ == 0 && !receiver_copies_)
+          queue_newly_ready<Uniform>(now, device_of_op);
       for (std::size_t i = 0; i < touched_count_; ++i) {
         const DeviceId device = touched_[i];
         is_touched_[device] = false;
         while (receiver_copies_ && idle_slots_[device] > 0 && !copy_queues_[device].empty)
           start_copy(copy_queues_[device].pop(next_copy_), now, recorder);
         while (idle_slots_[device] > 0 && has_next<Q>(device))
-          start<Uniform>(take_next<Q>(device), device, now, recorder);
+          start<Q, Uniform>(take_next<Q>(device), device, now, recorder);
       }
       touched_count_ = 0;
       if constexpr (Q == Queue::fifo)
         if (!newly_ready_.empty() && ends_.top_time() != now) {
-          queue_newly_ready(device_of_op);
+          queue_newly_ready<Uniform>(now, device_of_op);
           continue;
         }
       if (ends_.empty() && arrivals_.empty()) return now;
@@ -195,13 +199,21 @@ class EventLoop {
     if constexpr (Q == Queue::ranked) ready_ranks_[device].insert(rank[op]);
   }
 
-  // Of the ops that became ready at this instant, the one with the smallest id joins its queue.
-  void queue_newly_ready(const DeviceId* device_of_op) {
-    std::pop_heap(newly_ready_.begin(), newly_ready_.end(), std::greater<>());
-    const OpId op = newly_ready_.back();
-    newly_ready_.pop_back();
-    queues_[device_of_op[op]].push(op, next_in_queue_);
-    touch(device_of_op[op]);
+  // Of the ops that became ready at this instant, the one with the smallest id joins its queue. If it cannot end at the
+  // same instant, nothing else becomes ready by it, and the next may join too.
+  template <bool Uniform>
+  void queue_newly_ready(Seconds now, const DeviceId* device_of_op) {
+    Seconds time;
+    do {
+      std::pop_heap(newly_ready_.begin(), newly_ready_.end(), std::greater<>());
+      const OpId op = newly_ready_.back();
+      const DeviceId device = device_of_op[op];
+      newly_ready_.pop_back();
+      queues_[device].push(op, next_in_queue_);
+      touch(device);
+      time = tables_.op_time<Uniform>(op, device);
+      instant_ops_queued_ += time == 0;
+    } while (now + time > now && !newly_ready_.empty());
   }
 
   template <Queue Q>
@@ -219,9 +231,10 @@ class EventLoop {
     return sequence_[sequence_next_[device]++];
   }
 
-  template <bool Uniform, typename Recorder>
+  template <Queue Q, bool Uniform, typename Recorder>
   void start(OpId op, DeviceId device, Seconds now, Recorder& recorder) {
-    const Seconds end = now + tables_.op_time<Uniform>(op, device);
+    const Seconds time = tables_.op_time<Uniform>(op, device), end = now + time;
+    if constexpr (Q == Queue::fifo) instant_ops_queued_ -= time == 0;
     --idle_slots_[device];
     if constexpr (Recorder::kRecords)  // only a timeline wants to know which slot it is
       recorder.execution(op, device, take_slot(device, end), states_[op].ready, now, end);
@@ -309,10 +322,11 @@ class EventLoop {
   std::vector<unsigned> idle_slots_;
   // Two queues, because ends are few and near while arrivals are many and far: both stay almost sorted by
   // themselves.
-  EventQueue ends_;                // ops that run
-  EventQueue arrivals_;            // ops whose last input is on its way
-  std::vector<OpId> newly_ready_;  // fifo: a heap, smallest id first
-  std::vector<DeviceId> touched_;  // devices that may start something now
+  EventQueue ends_;                       // ops that run
+  EventQueue arrivals_;                   // ops whose last input is on its way
+  std::vector<OpId> newly_ready_;         // fifo: a heap, smallest id first
+  std::uint32_t instant_ops_queued_ = 0;  // fifo: ops in queues that take no time
+  std::vector<DeviceId> touched_;         // devices that may start something now
   std::size_t touched_count_ = 0;
   std::vector<char> is_touched_;
   std::vector<OpId> order_;  // op by rank

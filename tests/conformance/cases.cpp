@@ -198,12 +198,13 @@ const std::vector<Case>& all_cases() {
 
 std::shared_ptr<const LearnedPolicy> policy_of(const Method& method) {
   static const auto shipped = std::make_shared<TrainedPolicy>("shipped", shipped_policy(), TrainedPolicyOptions{});
+  constexpr std::size_t kSamples = 8;  // a policy that has learned nothing finds no more with the usual number
   static std::map<std::string_view, std::shared_ptr<const LearnedPolicy>> fresh;
   if (method.family != Method::Family::learned || method.name == shipped->name()) return shipped;
   auto& policy = fresh[method.name];
   if (!policy)
     policy = std::make_shared<TrainedPolicy>("fresh", file_of(*make_policy(usual_architecture(method.name), Rng(1))),
-                                             TrainedPolicyOptions{});
+                                             TrainedPolicyOptions{.samples = kSamples});
   return policy;
 }
 

@@ -45,7 +45,7 @@ class ARolloutsGradient : public testing::TestWithParam<Setting> {
     rollout.backward(head_.data(), weights, gradient, head_gradient.data());
     const auto loss = [&] { return slow(embedding_, head_.data()).total(weights); };
     const auto compare = [&](const char* name, std::vector<double>& values, const std::vector<double>& found) {
-      for (std::size_t i = 0; i < values.size(); ++i)
+      for (std::size_t i = 0; i < values.size(); i += stride(1))
         ASSERT_NEAR(found[i], difference(loss, values[i]), kTolerance) << name << " " << i;
     };
     compare("current", embedding_.current, gradient.current);
@@ -154,7 +154,7 @@ void expect_right_gradient(const GnnShape& shape) {
   }
   // Every seventh, which meets every block of parameters: widths are multiples of 32. The sum of some thousand outputs
   // is of order 100, so rounding costs two digits.
-  for (std::size_t i = 0; i < outside; i += 7)
+  for (std::size_t i = 0; i < outside; i += stride(7))
     ASSERT_NEAR(once[i], difference(loss, network.parameters()[i]), 100 * kTolerance) << "parameter " << i;
 }
 

@@ -130,7 +130,7 @@ TEST(TheHsdagNetwork, HasTheGradientOfCentralDifferences) {
                                        network.parameters().gradients().end());
     const auto parameters = network.parameters().values();
     std::size_t moved = 0;
-    for (std::size_t i = 0; i < parameters.size(); i += 7) {
+    for (std::size_t i = 0; i < parameters.size(); i += stride(7)) {
       ASSERT_NEAR(gradient[i], difference([&] { return loss(false); }, parameters[i]), 1e-5) << i;
       moved += gradient[i] != 0;
     }

@@ -164,7 +164,7 @@ TEST_P(PlacetosNetwork, HasTheGradientOfCentralDifferences) {
                                   loss.network.parameters().gradients().end());
   const auto parameters = loss.network.parameters().values();
   // Every third, which meets every block of parameters. A loss of order 10 is right to 1e-15 · 10 / kStep.
-  for (std::size_t i = parameters.size() % 3; i < parameters.size(); i += 3)
+  for (std::size_t i = parameters.size() % 3; i < parameters.size(); i += stride(3))
     ASSERT_NEAR(found[i], difference([&] { return loss(); }, parameters[i]), 1e-6) << "parameter " << i;
   EXPECT_NE(found.back(), 0) << "the last parameter says how gladly ops stay";
 }

@@ -15,6 +15,7 @@
 #include "doppler/learn/doppler/gnn.h"
 #include "doppler/learn/doppler/rollout.h"
 #include "tests/support/problems.h"
+#include "tests/support/sanitized.h"
 
 namespace doppler::test {
 

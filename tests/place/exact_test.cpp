@@ -8,6 +8,7 @@
 #include "doppler/graph/formats/read_graph.h"
 #include "doppler/graph/levels.h"
 #include "doppler/place/exact/schedule_tree.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/small_graphs.h"
 
 namespace doppler {
@@ -51,7 +52,7 @@ std::string label(int graph, const Rules& rules) {
 
 TEST(AnExactSearch, FindsTheOptimumOfRandomGraphs) {
   Rng rng(1);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < fewer_if_sanitized(150); ++i) {
     const bool wide = rng.below(2) == 0;
     const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
     const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"));
@@ -63,7 +64,7 @@ TEST(AnExactSearch, FindsTheOptimumOfRandomGraphs) {
 // Local search finds most optima of tiny graphs, and would hide a tree that cuts too much.
 TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
   Rng rng(5);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < fewer_if_sanitized(100); ++i) {
     const bool wide = rng.below(2) == 0;
     const Graph graph = random_small_graph(rng, wide ? 5 : 6).build();
     const Machine machine = machine_of(std::vector<std::string>(wide ? 3 : 2, "a"), 0, 1 + rng.below(2));
@@ -91,7 +92,7 @@ TEST(AScheduleTree, FindsTheOptimumWithoutAFirstPlacement) {
 
 TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
   Rng rng(2);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < fewer_if_sanitized(150); ++i) {
     const MixedProblem mixed = random_mixed_problem(rng);
     for (const Discipline discipline : kDisciplines) {
       for (const Links links : {Links::free, Links::channels, Links::receiver})
@@ -103,7 +104,7 @@ TEST(AnExactSearch, FindsTheOptimumWithSlotsSpeedsPinsGroupsAndChannels) {
 
 TEST(AnExactSearch, StaysWithinMemory) {
   Rng rng(3);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < fewer_if_sanitized(100); ++i) {
     SmallGraph small = random_small_graph(rng, 5);
     for (int op = 0; op < 5; ++op) small.parameters.push_back(1 + rng.below(5));
     std::vector<Device> devices(2);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 namespace doppler::test {
 
 // Sanitizers slow code down five- to thirtyfold. Under them, tests that repeat something many times repeat it less
@@ -16,5 +18,9 @@ template <typename Number>
 constexpr Number fewer_if_sanitized(Number count) {
   return kSanitized ? count / 10 : count;
 }
+
+// The stride over parameters whose gradients are compared with differences of a loss: under sanitizers eleven times as
+// long, a prime, so that every block of parameters is still met.
+constexpr std::size_t stride(std::size_t usual) { return kSanitized ? 11 * usual : usual; }
 
 }  // namespace doppler::test

@@ -26,7 +26,7 @@ void add_answer_flags(CLI::App& verb, PolicyOptions& options) {
   verb.add_option("--train", options.train, learned_methods() + ": train on the graph for so long before answering")
       ->type_name("TIME");
   verb.add_flag("--alone", options.alone,
-                learned_methods() + ": the policy's own answer, even if heft, etf or single does better");
+                learned_methods() + ": the policy's own answer, even if heft, etf, enumerative or single does better");
 }
 
 PlaceOptions place_options(const Options& options, const PolicyOptions& policy) {

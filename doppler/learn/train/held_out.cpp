@@ -23,7 +23,7 @@ MethodOptions within(const Budget& budget) {
 HeldOut::HeldOut(std::vector<std::unique_ptr<Task>> tasks) : tasks_(std::move(tasks)) {
   for (const auto& task : tasks_) {
     Seconds best = Costs::kNever;
-    ask(quick_methods(), task->problem(), task->objective(), within(Budget::unlimited()),
+    ask(quick_methods(task->problem()), task->problem(), task->objective(), within(Budget::unlimited()),
         [&](std::string_view, const Proposal& found) {
           best = std::min(best, task->objective().value(found.placement));
         });

@@ -2,6 +2,7 @@
 
 #include "doppler/learn/train/trainer.h"
 #include "doppler/learn/train/zero_shot.h"
+#include "doppler/place/cheap_methods.h"
 #include "doppler/place/list/simple_placements.h"
 
 namespace doppler {
@@ -9,6 +10,7 @@ namespace {
 
 // A trained policy is specialised more gently than a new one is trained.
 constexpr double kRate = 1e-3, kLastRate = 1e-4;
+constexpr std::uint64_t kTriesOfCheapMethods = 5;  // of methods that would try many seeds
 
 }  // namespace
 
@@ -42,6 +44,13 @@ Proposal TrainedPolicy::answer(const Problem& problem, Objective& objective, con
   Trainer trainer(*policy, training);
   Task& task = trainer.add(std::make_unique<Task>(problem.graph().title(), objective.another(), options.known_bound));
   task.evaluate(first.placement, Task::kPolicy);
+  // Search and imitation begin with what the cheap methods find, unless the answer is to be the policy's own.
+  if (!options_.alone) {
+    MethodOptions cheap = options;
+    cheap.budget = options.budget.at_most(kTriesOfCheapMethods);
+    ask(cheap_methods(), problem, objective, cheap,
+        [&](std::string_view name, const Proposal& found) { task.evaluate(found.placement, name); });
+  }
   while (!reaches(task.best_makespan(), options.known_bound) && trainer.advance()) {
     if (options.on_progress) options.on_progress({name_, task.best_makespan(), task.evaluations()});
   }
