@@ -151,7 +151,8 @@ std::unique_ptr<NodeKernel> make_packed_attention(const Spec& spec, PackedWeight
   if (spec.used(1)) refuse("output 1 in use", "the first alone");
   const Index batch = spec.shape(0)[0], rows = spec.shape(0)[1], all = spec.shape(1)[1];
   const Index heads = spec.integer("num_heads", 0);
-  if (heads < 1 || all % (3 * heads) != 0) refuse(fmt::format("{} heads of {} columns", heads, all), "a divisor");
+  if (heads < 1 || heads > all || all % (3 * heads) != 0)
+    refuse(fmt::format("{} heads of {} columns", heads, all), "a divisor");
   if (spec.attributes().has("qkv_hidden_sizes")) refuse("qkv_hidden_sizes", "Q, K and V of one size");
   const Index hidden = all / 3, depth = hidden / heads;
   KernelNode inner{.name = spec.node.name, .op_type = "MatMul", .domain = "doppler"};

@@ -86,12 +86,14 @@ std::unique_ptr<NodeKernel> make_range(const Spec& spec, PackedWeights*) {
         std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
     if (!(count < 1e15)) refuse("a range that does not end", "an end");
     const auto size = static_cast<Index>(std::max(0.0, count));
-    return make_function_kernel(spec, {{spec.element(0), {size}}},
-                                [=](const Run& run) {
-                                  for (Index i = 0; i < size; ++i)
-                                    run.out<T>(0)[i] = static_cast<T>(start + static_cast<T>(i) * delta);
-                                },
-                                {.not_read = ~0U});
+    using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;  // integers wrap
+    return make_function_kernel(
+        spec, {{spec.element(0), {size}}},
+        [=](const Run& run) {
+          for (Index i = 0; i < size; ++i)
+            run.out<T>(0)[i] = static_cast<T>(static_cast<Sum>(start) + static_cast<Sum>(i) * static_cast<Sum>(delta));
+        },
+        {.not_read = ~0U});
   });
 }
 
@@ -100,10 +102,12 @@ std::unique_ptr<NodeKernel> make_eye_like(const Spec& spec, PackedWeights*) {
   spec.require_rank(0, 2, 2);
   const Index given = spec.integer("dtype", static_cast<Index>(spec.element(0)));
   const Element element = element_of(static_cast<std::int32_t>(given), "dtype");
-  const Index shift = spec.integer("k", 0), rows = spec.shape(0)[0], columns = spec.shape(0)[1];
+  const Index rows = spec.shape(0)[0], columns = spec.shape(0)[1];
+  const Index shift = std::clamp(spec.integer("k", 0), -rows, columns);
   const std::size_t bytes = size_of(element);
   return make_function_kernel(spec, {{element, spec.shape(0)}},
                               [=](const Run& run) {
+                                if (rows * columns == 0) return;
                                 std::memset(run.outputs[0], 0, static_cast<std::size_t>(rows * columns) * bytes);
                                 const Index one = 1;
                                 for (Index r = 0; r < rows; ++r)

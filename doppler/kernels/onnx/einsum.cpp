@@ -171,16 +171,18 @@ std::unique_ptr<NodeKernel> make_einsum(const Spec& spec, PackedWeights*) {
       Offsets offsets{};
       std::array<Index, kMostDimensions> at{};
       for (Index i = 0; i < count; ++i) {
-        T total{};
+        // Integers wrap, which only unsigned ones may.
+        using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+        Sum total{};
         Offsets inner = offsets;
         std::array<Index, kMostDimensions> inner_at{};
         for (Index s = 0; s < summed; ++s) {
-          T term = run.in<T>(0)[inner[0]];
-          for (std::size_t o = 1; o < operands; ++o) term *= run.in<T>(o)[inner[o]];
+          Sum term = static_cast<Sum>(run.in<T>(0)[inner[0]]);
+          for (std::size_t o = 1; o < operands; ++o) term *= static_cast<Sum>(run.in<T>(o)[inner[o]]);
           total += term;
           next_index(plan.summed, plan.summed_steps, inner_at, inner);
         }
-        out[i] = total;
+        out[i] = static_cast<T>(total);
         next_index(plan.out, plan.out_steps, at, offsets);
       }
     });

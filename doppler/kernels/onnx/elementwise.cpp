@@ -347,6 +347,14 @@ std::unique_ptr<NodeKernel> make_pow(const Spec& given, PackedWeights*) {
   KernelNode adapted;
   const Spec spec = with_old_broadcast(given, adapted);
   spec.require_inputs(2, 2);
+  // Squares are what norms and approximations of GELU ask for most.
+  const Tensor* known = spec.node.inputs[1].constant;
+  if (known != nullptr && known->type.count() == 1 && spec.known_reals(1)[0] == 2 && spec.rank(1) <= spec.rank(0) &&
+      is_floating(spec.element(0))) {
+    KernelNode square = spec.node;
+    square.inputs.resize(1);
+    return make_unary(Spec(square), Unary::square);
+  }
   if (spec.element(0) == spec.element(1)) return make_binary(spec, Binary::pow);
   const Physical shapes = physical_shapes(spec, 2);
   const BroadcastWalk<2> walk(shapes.output, {shapes.inputs[0], shapes.inputs[1]});

@@ -305,7 +305,7 @@ std::unique_ptr<NodeKernel> make_one_hot(const Spec& spec, PackedWeights*) {
               Index index = 0;
               load_elements(kind, run.inputs[0] + static_cast<std::size_t>(b * dims.after + a) * index_bytes, &index,
                             1);
-              const bool on = index == d || index + depth == d;  // an index outside turns nothing on
+              const bool on = index == d || (index < 0 && index + depth == d);  // an index outside turns nothing on
               std::memcpy(run.outputs[0] + static_cast<std::size_t>((b * depth + d) * dims.after + a) * bytes,
                           run.inputs[2] + (on ? bytes : 0), bytes);
             }

@@ -156,7 +156,6 @@ DOPPLER_BINARY(Max, larger(a, b))
 DOPPLER_BINARY(Min, smaller(a, b))
 DOPPLER_BINARY(Fmod, of_fmod(a, b))
 DOPPLER_BINARY(Prelu, a < 0 ? a * b : a)
-DOPPLER_BINARY(SwishGate, a / (T(1) + of_exp(-a)) * b)
 DOPPLER_BINARY(Equal, static_cast<std::uint8_t>(a == b))
 DOPPLER_BINARY(Less, static_cast<std::uint8_t>(a < b))
 DOPPLER_BINARY(LessOrEqual, static_cast<std::uint8_t>(a <= b))
@@ -280,7 +279,7 @@ constexpr FloatLoops<T> kLoops = {
      unary_loop<Linear, T>,      unary_loop<Square, T>},
     {binary_loop<Add, T, T>, binary_loop<Sub, T, T>, binary_loop<Mul, T, T>, binary_loop<Div, T, T>,
      binary_loop<Pow, T, T>, binary_loop<Max, T, T>, binary_loop<Min, T, T>, binary_loop<Fmod, T, T>,
-     binary_loop<Prelu, T, T>, binary_loop<SwishGate, T, T>},
+     binary_loop<Prelu, T, T>},
     {binary_loop<Equal, T, std::uint8_t>, binary_loop<Less, T, std::uint8_t>, binary_loop<LessOrEqual, T, std::uint8_t>,
      binary_loop<Greater, T, std::uint8_t>, binary_loop<GreaterOrEqual, T, std::uint8_t>},
     sum<T>,

@@ -55,7 +55,7 @@ enum class Unary : std::uint8_t {
   square,
   count
 };
-enum class Binary : std::uint8_t { add, sub, mul, div, pow, max, min, fmod, prelu, swish_gate, count };
+enum class Binary : std::uint8_t { add, sub, mul, div, pow, max, min, fmod, prelu, count };
 enum class Comparison : std::uint8_t { equal, less, less_or_equal, greater, greater_or_equal, count };
 
 // Which of two operands is one number that meets every element of the other.

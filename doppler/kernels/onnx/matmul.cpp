@@ -285,9 +285,8 @@ std::unique_ptr<NodeKernel> make_gemm(const Spec& spec, PackedWeights* packed) {
     KernelNode fused = spec.node;
     if (!has_c) fused.inputs.resize(2);
     const bool residual = has_c && !vector;
-    auto kernel = make_product(Spec(fused), form, {.activation = activation},
-                               {.bias = residual ? 32U : 2U, .residual = residual ? 2U : 32U}, packed);
-    return kernel;
+    return make_product(Spec(fused), form, {.activation = activation},
+                        {.bias = residual ? 32U : 2U, .residual = residual ? 2U : 32U}, packed);
   }
   // Any other C, and any other factor of it, is broadcast into the output after the product.
   if (spec.element(2) != spec.element(0)) refuse("C of another type", "that of A");
@@ -301,22 +300,25 @@ std::unique_ptr<NodeKernel> make_gemm(const Spec& spec, PackedWeights* packed) {
   const bool packs = !product->reads(1);
   return with_wide(spec.element(0), [&](auto tag) {
     using T = decltype(tag);
-    return make_function_kernel(spec, {{spec.element(0), out}},
-                                [=](const Run& run) {
-                                  product->run(run.inputs.first(2), run.outputs, run.scratch);
-                                  T* values = run.out<T>(0);
-                                  const Index length = walk.row(), step = walk.steps[0].back();
-                                  walk.for_each_row([&](const auto& at, Index first) {
-                                    const T* c = run.in<T>(2) + at[0];
-                                    for (Index i = 0; i < length; ++i)
-                                      values[first + i] += static_cast<T>(static_cast<T>(beta) * c[i * step]);
-                                  });
-                                  if constexpr (std::is_floating_point_v<T>)
-                                    activation.apply(values, static_cast<std::size_t>(m * n));
-                                },
-                                {.scratch_bytes = product->scratch_bytes(),
-                                 .not_read = packs ? 1U << 1 : 0U,
-                                 .implementation = product->implementation()});
+    return make_function_kernel(
+        spec, {{spec.element(0), out}},
+        [=](const Run& run) {
+          product->run(run.inputs.first(2), run.outputs, run.scratch);
+          using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;  // integers wrap
+          T* values = run.out<T>(0);
+          const Index length = walk.row(), step = walk.steps[0].back();
+          walk.for_each_row([&](const auto& at, Index first) {
+            const T* c = run.in<T>(2) + at[0];
+            for (Index i = 0; i < length; ++i)
+              values[first + i] =
+                  static_cast<T>(static_cast<Sum>(values[first + i]) +
+                                 static_cast<Sum>(static_cast<T>(beta)) * static_cast<Sum>(c[i * step]));
+          });
+          if constexpr (std::is_floating_point_v<T>) activation.apply(values, static_cast<std::size_t>(m * n));
+        },
+        {.scratch_bytes = product->scratch_bytes(),
+         .not_read = packs ? 1U << 1 : 0U,
+         .implementation = product->implementation()});
   });
 }
 

@@ -66,7 +66,14 @@ void ModelKernels::refuse_unknown_operators() const {
   std::map<std::string, std::pair<std::string, std::size_t>> missing;  // the first node and the number of nodes
   for (const auto* ops : {&model_->static_ops, &model_->ops})
     for (const RunnableModel::Op& op : *ops) {
-      if (library_.has(op.node.domain, op.node.op_type)) continue;
+      const auto no_tensor = [&](ValueIndex value) {
+        return value != kAbsent && model_->values[value].type.element == Element::none;
+      };
+      // Control flow and sequences have no kernels; they are evaluated.
+      if (op.has_body || std::any_of(op.inputs.begin(), op.inputs.end(), no_tensor) ||
+          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) ||
+          library_.has(op.node.domain, op.node.op_type))
+        continue;
       const std::string name =
           op.node.domain.empty() ? op.node.op_type : fmt::format("{}.{}", op.node.domain, op.node.op_type);
       ++missing.try_emplace(name, op.node.name, 0).first->second.second;

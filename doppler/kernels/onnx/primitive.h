@@ -18,7 +18,6 @@ const dnnl::engine& processor_engine();
 Desc desc_of(const TensorType& type);
 Desc any_desc(const Shape& shape);
 Desc strided_desc(const Shape& shape, const std::vector<Index>& steps);
-inline bool is_any(const Desc& desc) { return desc.data.format_kind == dnnl_format_kind_any; }
 
 // Scratch memory is the caller's.
 dnnl::primitive_attr user_scratch();

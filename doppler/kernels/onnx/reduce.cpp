@@ -37,7 +37,7 @@ T folded(T a, T b, Fold fold) {
 
 template <typename T>
 T mapped(T x, Map map) {
-  if (map == Map::absolute) return x < T{0} ? static_cast<T>(-x) : x;
+  if (map == Map::absolute) return x < T{0} ? folded(T{-1}, x, Fold::multiply) : x;
   return map == Map::square ? folded(x, x, Fold::multiply) : x;
 }
 
@@ -108,7 +108,6 @@ struct Plan {
   Reduction reduction;
   BroadcastWalk<1> walk;
   Index outputs = 0, each = 0;  // elements, and how many are folded into one
-  bool nothing = false;         // no axes: only the map and the end remain
 };
 
 template <typename T>

@@ -27,7 +27,6 @@ std::unique_ptr<NodeKernel> make_group_norm(const Spec& spec, PackedWeights*);
 std::unique_ptr<NodeKernel> make_mean_variance(const Spec& spec, PackedWeights*);
 std::unique_ptr<NodeKernel> make_lrn(const Spec& spec, PackedWeights*);
 std::unique_ptr<NodeKernel> make_lp_norm(const Spec& spec, PackedWeights*);
-std::unique_ptr<NodeKernel> make_lp_pool(const Spec& spec, PackedWeights*);
 std::vector<LayoutChoice> batch_norm_layouts(const Spec& spec);
 
 }  // namespace doppler::model

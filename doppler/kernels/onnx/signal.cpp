@@ -152,7 +152,9 @@ std::unique_ptr<NodeKernel> make_mel_weights(const Spec& spec, PackedWeights*) {
   std::vector<Index> bins;  // where bands begin, culminate and end
   for (Index i = 0; i < bands + 2; ++i) {
     const double hertz = 700 * (std::pow(10.0, (first + static_cast<double>(i) * step) / 2595) - 1);
-    bins.push_back(static_cast<Index>(std::floor(static_cast<double>(length + 1) * hertz / rate[0])));
+    const double bin = std::floor(static_cast<double>(length + 1) * hertz / rate[0]);
+    if (std::isnan(bin)) refuse(fmt::format("bounds {} and {}", low[0], high[0]), "frequencies from 0");
+    bins.push_back(static_cast<Index>(std::clamp(bin, -1.0, static_cast<double>(kLongest))));
   }
   const Index rows = length / 2 + 1;
   const Shape shape = checked_shape({rows, bands});
