@@ -108,7 +108,7 @@ std::unique_ptr<NodeKernel> make_eye_like(const Spec& spec, PackedWeights*) {
   return make_function_kernel(spec, {{element, spec.shape(0)}},
                               [=](const Run& run) {
                                 if (rows * columns == 0) return;
-        std::memset(run.outputs[0], 0, static_cast<std::size_t>(rows * columns) * bytes);
+                                std::memset(run.outputs[0], 0, static_cast<std::size_t>(rows * columns) * bytes);
                                 const Index one = 1;
                                 for (Index r = 0; r < rows; ++r)
                                   if (r + shift >= 0 && r + shift < columns)

@@ -101,10 +101,10 @@ std::unique_ptr<NodeKernel> make_pad(const Spec& spec, PackedWeights*) {
     const StridedCopy copy(bytes, inner, from, to);
     const bool any = program::product(inner) > 0;
     // The constant is an input since operator set 11, and an attribute of floats before.
-    std::array<std::byte, 8> fixed{};
+    std::uint64_t fixed = 0;  // the bits of one element
     if (spec.node.opset < 11 && spec.element(0) == Element::f32) {
       const float value = spec.real("value", 0);
-      std::memcpy(fixed.data(), &value, sizeof(value));
+      std::memcpy(&fixed, &value, sizeof(value));
     }
     const bool given = spec.has(2);
     if (given && (spec.type(2).count() != 1 || spec.element(2) != spec.element(0)))
@@ -113,7 +113,8 @@ std::unique_ptr<NodeKernel> make_pad(const Spec& spec, PackedWeights*) {
     return make_function_kernel(spec, {{spec.element(0), out}},
                                 [=](const Run& run) {
                                   if (count == 0) return;
-                                  const std::byte* value = given ? run.inputs[2] : fixed.data();
+                                  const std::byte* value =
+                                      given ? run.inputs[2] : reinterpret_cast<const std::byte*>(&fixed);
                                   const StridedCopy fill(bytes, {count}, {0}, {1});
                                   if (!whole) fill.run(value, run.outputs[0]);
                                   if (any)
