@@ -294,9 +294,9 @@ Placement Deployment::replacement() {
   MethodOptions patient = method;
   patient.budget = Budget::unlimited().until(options_.stop);
   std::vector<Placement> starts;
-  const std::string why = ask(quick_methods(corrected), corrected, objective, patient, [&](std::string_view, Proposal proposal) {
-    starts.push_back(std::move(proposal.placement));
-  });
+  const std::string why =
+      ask(quick_methods(corrected), corrected, objective, patient,
+          [&](std::string_view, Proposal proposal) { starts.push_back(std::move(proposal.placement)); });
   if (starts.empty())
     throw InfeasibleError(
         fmt::format("service: {} of {} devices do not answer, and no placement was found on the "

@@ -71,8 +71,7 @@ void ModelKernels::refuse_unknown_operators() const {
       };
       // Control flow and sequences have no kernels; they are evaluated.
       if (op.has_body || std::any_of(op.inputs.begin(), op.inputs.end(), no_tensor) ||
-          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) ||
-          library_.has(op.node.domain, op.node.op_type))
+          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) || library_.has(op.node.domain, op.node.op_type))
         continue;
       const std::string name =
           op.node.domain.empty() ? op.node.op_type : fmt::format("{}.{}", op.node.domain, op.node.op_type);
