@@ -42,8 +42,8 @@ model::Tensor read_model_input(const model::RunnableModel& model, const std::str
     throw InputError(fmt::format("--input: found '{}'; required the name of an input of the model", name));
   model::Tensor tensor = model::read_tensor(path);
   if (const model::TensorType& type = model.values[value].type; tensor.type != type)
-    throw InputError(fmt::format("{}: found {}; required {} for input '{}'", path, to_string(tensor.type),
-                                 to_string(type), name));
+    throw InputError(
+        fmt::format("{}: found {}; required {} for input '{}'", path, to_string(tensor.type), to_string(type), name));
   return tensor;
 }
 
@@ -75,7 +75,8 @@ std::shared_ptr<Executor> make_threads(const Problem& problem, const ExecutorOpt
   threads.stall_after = options.stall_after;
   if (options.devices == "cuda") threads.backend = open_cuda_backend(problem.device_count());
   if (problem.model() != nullptr)
-    for (const auto& [name, path] : options.inputs) threads.tensors[name] = read_model_input(*problem.model(), name, path);
+    for (const auto& [name, path] : options.inputs)
+      threads.tensors[name] = read_model_input(*problem.model(), name, path);
   else
     threads.inputs = read_inputs(*problem.program()->program, options.inputs);
   threads.seed = options.seed;

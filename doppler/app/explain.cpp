@@ -97,7 +97,8 @@ AnyResult explain(const ExplainOptions& options) {
 
 void add_explain(CLI::App& command) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* verb = command.add_subcommand("explain", "Show how a program (.ein) is cut, joined and moved, and why, or how a model (.onnx) is rewritten");
+  CLI::App* verb = command.add_subcommand(
+      "explain", "Show how a program (.ein) is cut, joined and moved, and why, or how a model (.onnx) is rewritten");
   verb->add_option("program", options->path, "A program (docs/programs.md) or an ONNX model; - is standard input")
       ->required();
   add_program_flags(*verb, *options);

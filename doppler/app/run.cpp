@@ -86,7 +86,8 @@ void run_verb(RunFlags options) {
   std::optional<PlacementFile> file;
   if (!options.placement.empty()) file = read_placement(options.placement);
   if (!file && options.machine.empty())
-    throw InputError("run: found neither a placement nor a machine; required a placement file, or --machine to make one");
+    throw InputError(
+        "run: found neither a placement nor a machine; required a placement file, or --machine to make one");
   if (options.machine.empty()) options.machine = machine_of(options.placement, *file);
   const LoadedProblem loaded = load(options.graph, options, Purpose::execution);
   const Placement placement =
@@ -136,7 +137,8 @@ void add_run(CLI::App& command) {
   verb->add_flag("--no-one-device", options->no_one_device, "Do not time one device for comparison");
   verb->add_option("--trace", options->trace, "The last run for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
-  verb->add_option("--output", options->output, "A directory for the results of the program or model, as .npy")->type_name("DIR");
+  verb->add_option("--output", options->output, "A directory for the results of the program or model, as .npy")
+      ->type_name("DIR");
   add_serve_flags(*verb, options->serve);
   add_rule_flags(*verb, *options);
   add_graph_flags(*verb, *options);

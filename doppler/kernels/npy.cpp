@@ -201,8 +201,8 @@ Array parse_npy(const std::string& where, std::string_view content) {
   const auto known = std::find_if(std::begin(kDescriptors), std::end(kDescriptors),
                                   [&](const Descriptor& d) { return d.text == npy.descriptor; });
   if (known == std::end(kDescriptors))
-    throw InputError(fmt::format(
-        "{}: npy header: found another element type; required '<f4', '<f8', '<c8' or '<c16'", where));
+    throw InputError(
+        fmt::format("{}: npy header: found another element type; required '<f4', '<f8', '<c8' or '<c16'", where));
   check_npy_data(where, npy, size_of(known->dtype));
   Array array(known->dtype, npy.shape);
   copy_npy_data(npy, size_of(known->dtype), array.bytes.data());

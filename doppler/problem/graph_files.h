@@ -14,7 +14,7 @@ namespace doppler {
 // What an ONNX model has beside its graph.
 struct OnnxFile {
   program::OnnxTotals totals;
-  std::vector<OpId> op_of_node;                  // as program::ImportedModel has it
+  std::vector<OpId> op_of_node;                 // as program::ImportedModel has it
   std::vector<program::RewriteCount> rewrites;  // likewise
   std::string content;                          // empty if the model is to be run: it may be large
 };

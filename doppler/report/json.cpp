@@ -24,8 +24,9 @@ using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 // The kinds are in the order of the alternatives of AnyResult.
-constexpr std::array<std::string_view, 11> kKinds = {"simulation", "place",   "comparison", "graph",       "plan", "rewrite",
-                                                     "run",        "service", "validity",   "calibration", "training"};
+constexpr std::array<std::string_view, 11> kKinds = {"simulation", "place",       "comparison", "graph",
+                                                     "plan",       "rewrite",     "run",        "service",
+                                                     "validity",   "calibration", "training"};
 static_assert(kKinds.size() == std::variant_size_v<AnyResult>);
 
 constexpr std::array kBoundKinds = {LowerBound::Kind::work,          LowerBound::Kind::critical_path,

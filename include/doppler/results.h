@@ -361,8 +361,8 @@ struct TrainingResult {
   bool operator==(const TrainingResult&) const = default;
 };
 
-using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RewriteResult, RunResult,
-                               ServiceResult, ValidityResult, CalibrationResult, TrainingResult>;
+using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RewriteResult,
+                               RunResult, ServiceResult, ValidityResult, CalibrationResult, TrainingResult>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);

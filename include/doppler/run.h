@@ -28,8 +28,9 @@ struct ExecutorOptions {
   std::string devices = "cpu";
   double time_scale =
       0;  // emulated: real seconds per modelled second or unit; 0: 1, or half a second a run without unit
-  std::map<DeviceId, double> slowdown = {};        // emulated: how many times as long a device takes
-  std::map<std::string, std::string> inputs = {};  // names of inputs and their .npy files, of a model also .pb; the others are generated
+  std::map<DeviceId, double> slowdown = {};  // emulated: how many times as long a device takes
+  std::map<std::string, std::string> inputs =
+      {};                      // names of inputs and their .npy files, of a model also .pb; the others are generated
   bool deterministic = false;  // add up partial results in a fixed order: the same bits in every run
   Seconds stall_after = 30;    // give up if no op ends for this long
   std::uint64_t seed = 0;      // of the inputs that are generated

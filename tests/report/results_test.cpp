@@ -175,9 +175,9 @@ TEST_P(EveryResult, IsReadAsItWasWritten) {
 INSTANTIATE_TEST_SUITE_P(All, EveryResult,
                          testing::Values(AnyResult(good_simulation()), AnyResult(good_place()),
                                          AnyResult(good_comparison()), AnyResult(good_facts()), AnyResult(good_plan()),
-                                         AnyResult(good_rewrite()),
-                                         AnyResult(good_run()), AnyResult(good_service()), AnyResult(good_validity()),
-                                         AnyResult(good_calibration()), AnyResult(good_training())));
+                                         AnyResult(good_rewrite()), AnyResult(good_run()), AnyResult(good_service()),
+                                         AnyResult(good_validity()), AnyResult(good_calibration()),
+                                         AnyResult(good_training())));
 
 std::string error_of(const std::string& text) {
   try {

@@ -36,7 +36,8 @@ void add_executor_flags(CLI::App& verb, ExecutorFlags& flags) {
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   verb.add_option("--slowdown", flags.slowdown, "Emulated: device=factor, this device takes longer than modelled");
-  verb.add_option("--input", flags.inputs, "name=file.npy, of a model also file.pb: the value of an input; the others are generated");
+  verb.add_option("--input", flags.inputs,
+                  "name=file.npy, of a model also file.pb: the value of an input; the others are generated");
   verb.add_flag("--deterministic", flags.deterministic, "Add up partial results in a fixed order: same bits every run");
   verb.add_option("--stall-after", flags.stall_after, "Give up if no op ends for this long")->capture_default_str();
 }

@@ -137,7 +137,7 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
     } catch (const std::bad_alloc&) {
       throw;  // no fault of the kernel
     } catch (const DeviceGone&) {
-      throw;  // it says which by itself
+      throw;                             // it says which by itself
     } catch (const InputError& error) {  // data that does not fit, such as an index outside of its tensor
       const OpId op = worker.current();
       if (op == Worker::kNoOp) throw;

@@ -15,7 +15,8 @@ bool same_bytes(const TensorType& type, Layout a, Layout b) {
   if (a == b || type.shape.size() < 3) return true;
   Index space = 1;
   for (std::size_t i = 2; i < type.shape.size(); ++i) space *= type.shape[i];
-  const bool blocked = a == Layout::blocked8 || a == Layout::blocked16 || b == Layout::blocked8 || b == Layout::blocked16;
+  const bool blocked =
+      a == Layout::blocked8 || a == Layout::blocked16 || b == Layout::blocked8 || b == Layout::blocked16;
   return space == 1 || (type.shape[1] == 1 && !blocked);
 }
 
@@ -34,7 +35,8 @@ LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint3
       if (op.inputs[i] == kAbsent) continue;
       const RunnableModel::Value& value = model.values[op.inputs[i]];
       const ValueIndex source = model.source_of(op.inputs[i]);
-      if (model.values[source].origin != RunnableModel::Origin::op && model.values[source].origin != RunnableModel::Origin::input)
+      if (model.values[source].origin != RunnableModel::Origin::op &&
+          model.values[source].origin != RunnableModel::Origin::input)
         continue;  // reordered once
       const Layout wanted = i < layouts.size() ? layouts[i] : Layout::row_major;
       const bool view = source != op.inputs[i];
@@ -50,7 +52,8 @@ LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint3
   };
   for (const std::uint32_t index : order) {
     const RunnableModel::Op& op = model.ops[index];
-    std::vector<LayoutChoice> choices = library.layouts(nodes[index]);
+    std::vector<LayoutChoice> choices;
+    if (library.has(op.node.domain, op.node.op_type)) choices = library.layouts(nodes[index]);
     const auto reads_rows = [](const LayoutChoice& choice) {
       return choice.inputs.empty() || choice.inputs[0] == Layout::row_major;
     };

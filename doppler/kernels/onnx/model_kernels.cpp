@@ -71,8 +71,7 @@ void ModelKernels::refuse_unknown_operators() const {
       };
       // Control flow and sequences have no kernels; they are evaluated.
       if (op.has_body || std::any_of(op.inputs.begin(), op.inputs.end(), no_tensor) ||
-          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) ||
-          library_.has(op.node.domain, op.node.op_type))
+          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) || library_.has(op.node.domain, op.node.op_type))
         continue;
       const std::string name =
           op.node.domain.empty() ? op.node.op_type : fmt::format("{}.{}", op.node.domain, op.node.op_type);
@@ -83,8 +82,8 @@ void ModelKernels::refuse_unknown_operators() const {
   for (const auto& [name, nodes] : missing)
     list += fmt::format("{}'{}' (node '{}'{})", list.empty() ? "" : ", ", name, nodes.first,
                         nodes.second > 1 ? fmt::format(" and {} more", nodes.second - 1) : "");
-  throw InputError(fmt::format("{}: found operators without kernels: {}; required those of docs/models.md",
-                               model_->where, list));
+  throw InputError(
+      fmt::format("{}: found operators without kernels: {}; required those of docs/models.md", model_->where, list));
 }
 
 KernelNode ModelKernels::describe(const RunnableModel::Op& op) const {
@@ -161,7 +160,8 @@ ModelKernels::Source ModelKernels::source_of(OpId index, std::size_t input, cons
   const TensorType& type = model_->values[value].type;
   if (type.element == Element::none) return source;
   if (model_->values[origin].origin != Origin::op) {
-    DOPPLER_CHECK(resident_[origin].kind == Value::Kind::tensor, "value '{}' is not there", model_->values[origin].name);
+    DOPPLER_CHECK(resident_[origin].kind == Value::Kind::tensor, "value '{}' is not there",
+                  model_->values[origin].name);
     const auto relaid = relaid_.find({value, wanted});
     source.resident = (relaid != relaid_.end() ? relaid->second : resident_[origin].tensor).data.get();
     if (relaid != relaid_.end()) return source;
@@ -281,7 +281,7 @@ void ModelKernels::evaluate_op(OpId index, const OpBuffers& buffers) {
     }
     const Tensor& tensor = outputs.at(i).tensor;
     if (outputs[i].kind != Value::Kind::tensor || tensor.type != value.type)
-      throw InputError(fmt::format("{}: output '{}' became {}; required {}, for which the graph was made", 
+      throw InputError(fmt::format("{}: output '{}' became {}; required {}, for which the graph was made",
                                    model::describe(op.node), value.name, to_string(tensor.type),
                                    to_string(value.type)));
     if (tensor.type.bytes() > 0)
@@ -331,8 +331,8 @@ void ModelKernels::take_results(const std::function<void(const std::string& name
   const std::vector<Value> values = results();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].kind != Value::Kind::tensor)
-      throw InputError(fmt::format("{}: output '{}' is no tensor; required one to write it", model_->where,
-                                   results_[i].name));
+      throw InputError(
+          fmt::format("{}: output '{}' is no tensor; required one to write it", model_->where, results_[i].name));
     take(results_[i].name, to_tensor_npy(values[i].tensor));
   }
 }

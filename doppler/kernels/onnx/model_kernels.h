@@ -41,8 +41,8 @@ class ModelKernels final : public ComputingKernels {
   // Where an op finds an input: memory that is there from the beginning, or a tensor of the graph.
   struct Source {
     const std::byte* resident = nullptr;
-    std::int32_t tensor = -1;    // its number among the op's inputs
-    std::int32_t reordered = -1; // the number of the reordering that has to happen first
+    std::int32_t tensor = -1;     // its number among the op's inputs
+    std::int32_t reordered = -1;  // the number of the reordering that has to happen first
   };
   struct Reordering {
     std::unique_ptr<NodeKernel> kernel;
@@ -80,9 +80,9 @@ class ModelKernels final : public ComputingKernels {
 
   std::shared_ptr<const RunnableModel> model_;
   const KernelLibrary& library_;
-  std::vector<Value> resident_;                        // by value
+  std::vector<Value> resident_;                             // by value
   std::map<std::pair<ValueIndex, Layout>, Tensor> relaid_;  // constants in other layouts
-  std::vector<Value> live_;                            // by value: those that are no tensors of the graph
+  std::vector<Value> live_;                                 // by value: those that are no tensors of the graph
   std::unique_ptr<PackedWeights> packed_;
   LayoutPlan layouts_;
   std::vector<TensorId> tensors_;  // of the graph, by value; kAbsent for what no op writes

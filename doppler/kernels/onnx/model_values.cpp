@@ -101,13 +101,14 @@ std::vector<Value> resident_values(const RunnableModel& model, const std::map<st
     if (value.origin == Origin::held && value.tensor.type.element != Element::none) values[i] = value.tensor;
     if (value.origin != Origin::input && value.origin != Origin::weight) continue;
     if (value.type.element == Element::none)
-      throw InputError(fmt::format("{}: input '{}' is text, a sequence or of a type without kernels; required a tensor "
-                                   "of numbers",
-                                   model.where, value.name));
+      throw InputError(
+          fmt::format("{}: input '{}' is text, a sequence or of a type without kernels; required a tensor "
+                      "of numbers",
+                      model.where, value.name));
     const auto found = given.find(value.name);
-    values[i] = found != given.end() ? checked(model, value, found->second)
-                                     : draw_tensor(value.type, value.origin == Origin::weight, value.inner,
-                                                   seed_of(value.name, seed));
+    values[i] = found != given.end()
+                    ? checked(model, value, found->second)
+                    : draw_tensor(value.type, value.origin == Origin::weight, value.inner, seed_of(value.name, seed));
   }
   for (const RunnableModel::Op& op : model.static_ops) {
     std::vector<Value> inputs;

@@ -20,8 +20,8 @@ class ExternalData::Mapping {
  public:
   Mapping(const std::filesystem::path& path, const std::string& what) {
     const auto refuse = [&](const char* problem) {
-      throw InputError(fmt::format("{}: its data is in '{}': {}; required a file that can be read", what, path.string(),
-                                   problem));
+      throw InputError(
+          fmt::format("{}: its data is in '{}': {}; required a file that can be read", what, path.string(), problem));
     };
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) refuse(std::strerror(errno));
@@ -73,7 +73,8 @@ std::size_t number(const onnx::TensorProto& tensor, std::string_view key, std::s
 std::filesystem::path place_of(const std::filesystem::path& model, const std::string& location,
                                const std::string& what) {
   const auto refuse = [&] {
-    throw InputError(fmt::format("{}: its data is in '{}'; required a file in the folder of the model", what, location));
+    throw InputError(
+        fmt::format("{}: its data is in '{}'; required a file in the folder of the model", what, location));
   };
   const std::filesystem::path relative(location);
   if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos || model == "-") refuse();
@@ -98,8 +99,8 @@ model::Tensor ExternalData::read(const onnx::TensorProto& tensor, const std::str
   const std::size_t needed = type.bytes(), offset = number(tensor, "offset", 0, what);
   const std::size_t length = number(tensor, "length", needed, what);
   if (length != needed)
-    throw InputError(fmt::format("{}: shape and type claim {} bytes, external data {}; required as many", what, needed,
-                                 length));
+    throw InputError(
+        fmt::format("{}: shape and type claim {} bytes, external data {}; required as many", what, needed, length));
   std::shared_ptr<const Mapping>& file = files_[path];
   if (file == nullptr) file = std::make_shared<Mapping>(path, what);
   if (offset > file->size() || needed > file->size() - offset)

@@ -238,7 +238,7 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
   std::vector<std::string> warnings = std::move(reading.warnings);
   std::shared_ptr<const model::RunnableModel> runnable;
   if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of());
-  return {std::move(graph),      totals, std::move(warnings), std::move(op_of_node), std::move(rewritten.passes),
+  return {std::move(graph),   totals, std::move(warnings), std::move(op_of_node), std::move(rewritten.passes),
           std::move(runnable)};
 }
 

@@ -52,7 +52,8 @@ Tensor take_tensor(onnx::TensorProto& proto, const std::string& what) {
 // How many products the first op that reads the weight adds up to one element.
 Index summed_up(const ModelOp& op, std::size_t slot, const Shape& dims) {
   if (dims.size() < 2 || slot == 0) return 1;
-  if (op.rules->is == OperatorClass::convolution) return std::max<Index>(1, product(dims) / std::max<Index>(1, dims[0]));
+  if (op.rules->is == OperatorClass::convolution)
+    return std::max<Index>(1, product(dims) / std::max<Index>(1, dims[0]));
   if (op.rules->is != OperatorClass::product) return 1;
   const bool flipped = int_attribute(*op.node, "transB", 0) != 0;
   return std::max<Index>(1, dims[dims.size() - (flipped ? 1 : 2)]);
@@ -136,7 +137,8 @@ class RunnableOfReading {
   }
 
   RunnableModel::Op to_op(const ModelOp& op) const {
-    RunnableModel::Op made{.node = model::to_node(*op.node), .opset = op.opset, .inputs = op.inputs, .outputs = op.outputs};
+    RunnableModel::Op made{
+        .node = model::to_node(*op.node), .opset = op.opset, .inputs = op.inputs, .outputs = op.outputs};
     made.node.name = op.name;
     made.has_body = op.whole;
     return made;

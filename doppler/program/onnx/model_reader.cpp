@@ -309,7 +309,8 @@ void ModelReader::bind_static(const Operator& op, const onnx::NodeProto& node, c
 
 void ModelReader::add_static_op(const Operator& rules, const onnx::NodeProto& node, std::vector<ValueId> inputs,
                                 std::vector<ValueId> outputs, const Scope& scope) {
-  ModelOp op{.node = &node, .rules = &rules, .name = scope.prefix + node.name(), .inputs = {}, .outputs = {}, .cost = {}};
+  ModelOp op{
+      .node = &node, .rules = &rules, .name = scope.prefix + node.name(), .inputs = {}, .outputs = {}, .cost = {}};
   op.inputs = std::move(inputs);
   op.outputs = std::move(outputs);
   op.opset = scope.opset(node);

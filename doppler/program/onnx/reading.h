@@ -23,10 +23,10 @@ struct ModelValue {
   onnx::TypeProto type;
   bool is_static = false;
   std::optional<Constant> constant = std::nullopt;
-  Bytes stored = 0;                            // static: what holding it takes
+  Bytes stored = 0;                                // static: what holding it takes
   const onnx::TensorProto* initializer = nullptr;  // of the model, where it is one
-  std::vector<std::uint32_t> parameters = {};  // static: those it is made of
-  std::uint32_t producer = kNone;              // the op, unless static or fed in
+  std::vector<std::uint32_t> parameters = {};      // static: those it is made of
+  std::uint32_t producer = kNone;                  // the op, unless static or fed in
 };
 
 // A node that runs. Views cost nothing and are not scheduled; their readers read through them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +51,8 @@ struct Case {
 };
 
 ZooSizes pictures(Index image) { return {.image = image, .batch_norm = true, .weights = 1}; }
-const ZooSizes kText = {.sequence = 16, .layers = 2, .width = 64, .heads = 4, .hidden = 96, .vocabulary = 50, .weights = 1};
+const ZooSizes kText = {
+    .sequence = 16, .layers = 2, .width = 64, .heads = 4, .hidden = 96, .vocabulary = 50, .weights = 1};
 const ZooSizes kVision = {.image = 64, .layers = 2, .width = 64, .heads = 4, .hidden = 96, .weights = 1};
 
 Problem load(const std::string& content, DeviceId devices, bool rewrite) {

@@ -1,6 +1,7 @@
 #include "doppler/program/onnx/rewrite/rewrite.h"
 
 #include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "doppler/program/onnx/import.h"

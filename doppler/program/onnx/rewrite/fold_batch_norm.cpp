@@ -33,8 +33,7 @@ std::size_t fold_batch_norm(Rewriting& graph) {
     const std::string mean = bias.empty() ? norm.input(3) : arithmetic("Sub", {norm.input(3), bias});
     Shape column(shape->size(), 1);
     column[0] = channels[0];
-    const std::string factors =
-        graph.add_static("Reshape", {factor, graph.add_integers(column)}, column, kFloat);
+    const std::string factors = graph.add_static("Reshape", {factor, graph.add_integers(column)}, column, kFloat);
     fused.set_input(1, graph.add_static("Mul", {weights, factors}, *shape, kFloat));
     if (bias.empty()) fused.add_input();
     fused.set_input(2, arithmetic("Sub", {norm.input(2), arithmetic("Mul", {factor, mean})}));

@@ -22,7 +22,8 @@ Operand seen_through(const Rewriting& graph, std::string tensor, NodeIndex reade
   Operand operand{std::move(tensor)};
   while (true) {
     const auto writer = graph.writer(operand.tensor);
-    if (!writer || graph.only_reader(*writer) != reader || graph.shape(operand.tensor).value_or(Shape()).size() != kRank)
+    if (!writer || graph.only_reader(*writer) != reader ||
+        graph.shape(operand.tensor).value_or(Shape()).size() != kRank)
       return operand;
     const onnx::NodeProto& node = graph.node(*writer);
     if (graph.is(*writer, "Transpose")) {

@@ -33,8 +33,8 @@ std::string bias_of(const Rewriting& graph, NodeIndex node, const std::string& t
   if (!graph.is(node, "Add")) return {};
   const std::string& bias = other_input(graph.node(node), tensor);
   const auto shape = graph.shape(bias), out = graph.shape(tensor);
-  const bool fits = graph.is_static(bias) && shape && out && shape->size() == 1 && out->size() > 1 &&
-                    shape->back() == out->back();
+  const bool fits =
+      graph.is_static(bias) && shape && out && shape->size() == 1 && out->size() > 1 && shape->back() == out->back();
   return fits ? bias : std::string();
 }
 
@@ -124,8 +124,7 @@ std::size_t fuse_epilogue(Rewriting& graph) {
       if (convolution || attribute.name().starts_with("trans") || attribute.name() == "alpha")
         *fused.add_attribute() = attribute;
     if (!epilogue.activation.empty()) *fused.add_attribute() = string_value("activation", epilogue.activation);
-    if (!epilogue.parameters.empty())
-      *fused.add_attribute() = floats_value("activation_params", epilogue.parameters);
+    if (!epilogue.parameters.empty()) *fused.add_attribute() = floats_value("activation_params", epilogue.parameters);
     graph.fuse(epilogue.nodes, std::move(fused));
     ++found;
   }
