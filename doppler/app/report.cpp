@@ -22,7 +22,9 @@ struct ReportFlags : Options {
 
 // A training that runs, or has ended, by the metrics in its directory.
 NamedResult training_in(const std::string& directory) {
-  NamedResult named{.name = directory, .result = TrainingResult{.directory = directory}};
+  TrainingResult training;
+  training.directory = directory;
+  NamedResult named{.name = directory, .result = std::move(training)};
   const std::string file = directory + "/metrics.jsonl";
   if (!std::filesystem::exists(file))
     throw InputError(fmt::format("{}: no metrics.jsonl; required the directory of 'doppler train --out'", directory));

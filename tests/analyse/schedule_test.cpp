@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "doppler/base/rng.h"
 #include "doppler/sim/memory.h"
 #include "doppler/time_account.h"
 #include "doppler/why.h"

@@ -52,7 +52,8 @@ LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint3
   };
   for (const std::uint32_t index : order) {
     const RunnableModel::Op& op = model.ops[index];
-    std::vector<LayoutChoice> choices = library.layouts(nodes[index]);
+    std::vector<LayoutChoice> choices;
+    if (library.has(op.node.domain, op.node.op_type)) choices = library.layouts(nodes[index]);
     const auto reads_rows = [](const LayoutChoice& choice) {
       return choice.inputs.empty() || choice.inputs[0] == Layout::row_major;
     };

@@ -111,7 +111,7 @@ class GraphOfReading {
   std::unordered_map<std::string, unsigned> names_;
 };
 
-// A model of views alone has no other op: then they are copies.
+// A model of views alone has no other op: to be run, they are copies.
 void make_views_run(Reading& reading) {
   if (std::any_of(reading.ops.begin(), reading.ops.end(), [](const ModelOp& op) { return !op.view; })) return;
   for (ModelOp& op : reading.ops) {
@@ -254,7 +254,7 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
     reading.warnings = std::move(warnings);
     totals.flops = totals_of(reading).flops;
   }
-  make_views_run(reading);
+  if (options.runnable) make_views_run(reading);
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());

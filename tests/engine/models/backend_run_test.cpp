@@ -62,8 +62,8 @@ TEST_P(ABackendSuite, PassesByTheEngineButForTheListedCases) {
 
 INSTANTIATE_TEST_SUITE_P(OfOnnx, ABackendSuite,
                          testing::Values("node", "simple", "pytorch-converted", "pytorch-operator"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

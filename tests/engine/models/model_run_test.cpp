@@ -128,8 +128,8 @@ INSTANTIATE_TEST_SUITE_P(OfTheZoo, AModel,
                          testing::Values(Case{"resnet50", pictures(64)}, Case{"inception-v3", pictures(96)},
                                          Case{"mobilenet-v3", pictures(64)}, Case{"vit-b16", kVision},
                                          Case{"bert-base", kText}, Case{"llama-decoder", kText}),
-                         [](const auto& info) {
-                           std::string name = info.param.name;
+                         [](const auto& test) {
+                           std::string name = test.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
