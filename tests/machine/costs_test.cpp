@@ -84,7 +84,8 @@ TEST(Costs, KnowWhereAnOpCannotRun) {
 
 TEST(Costs, RefuseAnOpWithoutACostAnywhere) {
   const Graph graph = one_op({.name = "x", .flops = 1});
-  const Machine machine("bare", {{.name = "a", .type = "gpu", .rates = {}}, {.name = "b", .type = "gpu", .rates = {}}}, std::vector<Link>(4));
+  const Machine machine("bare", {{.name = "a", .type = "gpu", .rates = {}}, {.name = "b", .type = "gpu", .rates = {}}},
+                        std::vector<Link>(4));
   try {
     Costs costs(graph, machine);
     FAIL();
