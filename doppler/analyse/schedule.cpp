@@ -9,7 +9,7 @@
 namespace doppler {
 namespace {
 
-constexpr double kTicks = 1e9;
+constexpr double kTicks = 1e8;
 
 // Numbers for names, in the order of their first use.
 class Names {
@@ -74,7 +74,7 @@ class ScheduleMaker {
     Schedule::Ops& ops = schedule_.ops;
     Names kinds(schedule_.kinds), causes(schedule_.causes);
     const std::size_t count = graph_.op_count();
-    for (Schedule::Column* column : {&ops.device, &ops.slot, &ops.ready, &ops.start, &ops.end})
+    for (Schedule::Column* column : {&ops.device, &ops.slot, &ops.start, &ops.takes, &ops.waited})
       column->assign(count, 0);
     ops.input_begin.push_back(0);
     for (OpId op = 0; op < count; ++op) {
@@ -87,22 +87,25 @@ class ScheduleMaker {
     for (const Timeline::Execution& run : timeline_.executions) {
       ops.device[run.op] = run.device;
       ops.slot[run.op] = run.slot;
-      ops.ready[run.op] = ticks(run.ready);
       ops.start[run.op] = ticks(run.start);
-      ops.end[run.op] = ticks(run.end);
+      ops.takes[run.op] = ticks(run.end) - ticks(run.start);
+      ops.waited[run.op] = ticks(run.start) - std::min(ticks(run.ready), ticks(run.start));
     }
   }
 
   void add_transfers() {
     Schedule::Transfers& transfers = schedule_.transfers;
+    std::uint32_t last = 0;
     for (const Timeline::Transfer& move : timeline_.transfers) {
-      number_of_transfer_[{move.tensor, move.dst}] = static_cast<std::uint32_t>(transfers.start.size());
+      const std::uint32_t start = std::max(last, ticks(move.start));
+      number_of_transfer_[{move.tensor, move.dst}] = static_cast<std::uint32_t>(transfers.later.size());
       transfers.producer.push_back(graph_.producer(move.tensor));
       transfers.src.push_back(move.src);
       transfers.dst.push_back(move.dst);
-      transfers.queued.push_back(ticks(move.queued));
-      transfers.start.push_back(ticks(move.start));
-      transfers.end.push_back(ticks(move.end));
+      transfers.later.push_back(start - last);
+      transfers.takes.push_back(std::max(start, ticks(move.end)) - start);
+      transfers.waited.push_back(start - std::min(start, ticks(move.queued)));
+      last = start;
       transfers.bytes.push_back(graph_.bytes(move.tensor));
     }
   }

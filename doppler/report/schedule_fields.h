@@ -20,9 +20,9 @@ void fields(Archive& a, T& ops) {
   a("kind", ops.kind);
   a("device", ops.device);
   a("slot", ops.slot);
-  a("ready", ops.ready);
   a("start", ops.start);
-  a("end", ops.end);
+  a("takes", ops.takes);
+  a("waited", ops.waited);
   a("cause", ops.cause);
   a("input_begin", ops.input_begin);
   a("input", ops.input);
@@ -32,9 +32,9 @@ void fields(Archive& a, T& transfers) {
   a("producer", transfers.producer);
   a("src", transfers.src);
   a("dst", transfers.dst);
-  a("queued", transfers.queued);
-  a("start", transfers.start);
-  a("end", transfers.end);
+  a("later", transfers.later);
+  a("takes", transfers.takes);
+  a("waited", transfers.waited);
   a("bytes", transfers.bytes);
 }
 template <typename Archive, Is<Schedule::Gaps> T>

@@ -8,7 +8,7 @@
 //   result.schedule = doppler::schedule_of(problem, placement, timeline);                       // why.h
 //   std::ofstream("report.html") << doppler::report_page("mine", {{"mine", result}});          // report.h
 //
-// Limits. Times are whole ticks of 1/10^9 of the makespan, so that 10^5 ops take some 10 MB as text.
+// Limits. Times are whole ticks of 1/10^8 of the makespan, so that 10^5 ops take some 10 MB as text.
 
 #include <cstdint>
 #include <string>
@@ -34,16 +34,17 @@ struct Schedule {
   struct Ops {  // op i is entry i of every column
     std::vector<std::string> name = {};
     Column kind = {}, device = {}, slot = {};
-    Ticks ready = {}, start = {}, end = {};
-    Column cause = {};  // empty if nobody said why
+    Ticks start = {}, takes = {}, waited = {};  // waited: since its last input was there
+    Column cause = {};                          // empty if nobody said why
     // The producers of what op i reads: input[input_begin[i]] … input[input_begin[i + 1] - 1].
     Column input_begin = {}, input = {};
 
     bool operator==(const Ops&) const = default;
   };
-  struct Transfers {
+  struct Transfers {  // by start
     Column producer = {}, src = {}, dst = {};
-    Ticks queued = {}, start = {}, end = {};
+    // later: since the start of the entry before, from 0; waited: since the producer ended. Small numbers are short.
+    Ticks later = {}, takes = {}, waited = {};
     std::vector<Bytes> bytes = {};
 
     bool operator==(const Transfers&) const = default;

@@ -21,10 +21,12 @@ TEST(ASchedule, HasEveryOpTransferGapAndStepOfTheChain) {
   const Problem problem = chain_of_two();
   const Timeline timeline = simulate(problem, kApart);
   const Schedule schedule = schedule_of(problem, kApart, timeline);
-  // 0 … 2 a, 2 … 3 its result, 3 … 6 b: a tick is 6e-9 s, so that 3 s are 5e8 ticks.
+  // 0 … 2 a, 2 … 3 its result, 3 … 6 b: a tick is 6e-8 s, so that 3 s are 5e7 ticks.
   EXPECT_EQ(schedule.makespan, 6);
-  EXPECT_EQ(schedule.ops.start, (Schedule::Ticks{0, 500'000'000}));
-  EXPECT_EQ(schedule.ops.end, (Schedule::Ticks{333'333'333, 1'000'000'000}));
+  EXPECT_EQ(schedule.ops.start, (Schedule::Ticks{0, 50'000'000}));
+  EXPECT_EQ(schedule.ops.takes, (Schedule::Ticks{33'333'333, 50'000'000}));
+  EXPECT_EQ(schedule.transfers.later, (Schedule::Ticks{33'333'333}));
+  EXPECT_EQ(schedule.transfers.takes, (Schedule::Ticks{16'666'667}));
   EXPECT_EQ(schedule.ops.device, (Schedule::Column{0, 1}));
   EXPECT_EQ(schedule.causes[schedule.ops.cause[1]], "search");
   EXPECT_EQ(schedule.ops.input_begin, (Schedule::Column{0, 0, 1}));
@@ -34,13 +36,13 @@ TEST(ASchedule, HasEveryOpTransferGapAndStepOfTheChain) {
   // Device 1 waits for data until 3; device 0 is done at 2.
   ASSERT_EQ(schedule.gaps.device, (Schedule::Column{1, 0}));
   EXPECT_EQ(schedule.waits[schedule.gaps.waits[0]], "data");
-  EXPECT_EQ(schedule.gaps.end[0], 500'000'000U);
+  EXPECT_EQ(schedule.gaps.end[0], 50'000'000U);
   EXPECT_EQ(schedule.waits[schedule.gaps.waits[1]], "done");
   EXPECT_EQ(schedule.chain.transfer, (Schedule::Column{0, 1, 0}));
   EXPECT_EQ(schedule.chain.id, (Schedule::Column{0, 0, 1}));
   // Two types of devices: what each op takes on both.
   EXPECT_EQ(schedule.types, (std::vector<std::string>{"fast", "slow"}));
-  EXPECT_EQ(schedule.time_on[1], (Schedule::Ticks{333'333'333, 500'000'000}));
+  EXPECT_EQ(schedule.time_on[1], (Schedule::Ticks{33'333'333, 50'000'000}));
 }
 
 TEST(MemoryOverTime, RisesWithResultsAndFallsWithTheirLastUse) {

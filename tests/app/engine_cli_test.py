@@ -166,13 +166,13 @@ class EngineTest(CommandCase):
         timed = self.directory / "timed.json"
         self.ok("generate", "chainmm", "--size", 64, "--parts", 4, "--costs", "seconds", "-o", timed)
         for arguments, text in (
-            (["run", bare, self.placement, "--machine", "cpu2"], "required a graph from 'doppler generate'"),
+            (["run", bare, self.placement, "--machine", "cpu2"], "a graph from 'doppler generate' or 'doppler lower'"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--input", "nothing=x.npy"], "--input"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--slowdown", "cpu0=2"], "--devices emulated"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--devices", "gpu"], "--devices"),
             (["run", self.graph, self.placement, "--machine", "cpu2", "--repeat", "0"], "--repeat"),
             (["calibrate", "--devices", "cuda"], "required --count or --machine"),
-            (["calibrate", bare], "required a graph from 'doppler generate'"),
+            (["calibrate", bare], "a graph from 'doppler generate' or 'doppler lower'"),
             (["calibrate", "--devices", "emulated"], "--machine"),
             (["validate", self.graph, "--machine", "cpu2", "--placements", "1"], "--placements"),
             (["validate", self.graph], "--calibrate"),

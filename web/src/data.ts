@@ -57,6 +57,22 @@ export interface Schedule {
 
 const cannot_run = 0xffffffff;
 
+// What files have instead of ends and instants: shorter numbers.
+interface Written {
+  ops: { takes: number[]; waited: number[] };
+  transfers: { later: number[]; takes: number[]; waited: number[] };
+}
+
+function unpack(schedule: Schedule & Written): void {
+  const { ops, transfers } = schedule;
+  ops.end = ops.start.map((start, i) => start + ops.takes[i]!);
+  ops.ready = ops.start.map((start, i) => start - ops.waited[i]!);
+  let start = 0;
+  transfers.start = transfers.later.map((later) => (start += later));
+  transfers.end = transfers.start.map((at, i) => at + transfers.takes[i]!);
+  transfers.queued = transfers.start.map((at, i) => at - transfers.waited[i]!);
+}
+
 function in_seconds(schedule: Schedule): void {
   const { ops, transfers, gaps, tick } = schedule;
   const scale = (column: number[]): void => column.forEach((ticks, i) => (column[i] = ticks === cannot_run ? NaN : ticks * tick));
@@ -67,6 +83,9 @@ function in_seconds(schedule: Schedule): void {
 export function read_report(text: string): Report {
   const report = JSON.parse(text) as Report;
   if (!Array.isArray(report.results)) throw new Error("report: found no results; required a list");
-  for (const result of report.results) for (const schedule of [result.schedule, result.simulated]) if (schedule) in_seconds(schedule);
+  for (const result of report.results) for (const schedule of [result.schedule, result.simulated]) if (schedule) {
+    unpack(schedule as Schedule & Written);
+    in_seconds(schedule);
+  }
   return report;
 }

@@ -50,8 +50,18 @@ export function made_up(ops, devices, { hostile = false } = {}) {
   };
 }
 
+// As files have it: ends as durations, transfers by start and one after the other.
+export function written(schedule) {
+  const { ops, transfers } = schedule, order = [...transfers.start.keys()].sort((a, b) => transfers.start[a] - transfers.start[b]);
+  const sorted = (column) => order.map((i) => column[i]), start = sorted(transfers.start);
+  return { ...schedule,
+    ops: { ...ops, takes: ops.end.map((end, i) => end - ops.start[i]), waited: ops.ready.map((ready, i) => ops.start[i] - ready), end: undefined, ready: undefined },
+    transfers: { producer: sorted(transfers.producer), src: sorted(transfers.src), dst: sorted(transfers.dst), bytes: sorted(transfers.bytes),
+      later: start.map((at, i) => at - (start[i - 1] ?? 0)), takes: sorted(transfers.end).map((end, i) => end - start[i]), waited: sorted(transfers.queued).map((queued, i) => start[i] - queued) } };
+}
+
 export const place_result = (name, schedule) => ({
   result: "place", name, graph: "g.json", machine: "made up", method: "auto", winner: "anneal", makespan: schedule.makespan, lower_bound: 0.9 * schedule.makespan,
   bound_kind: "work", gap: 0.11, optimal: false, feasible: true, unit: "s", transfers: { count: schedule.transfers.start.length, bytes: 2 ** 20 * schedule.transfers.start.length },
-  devices: schedule.devices.map((device) => ({ name: device.name, ops: 1, busy: 0.8 * schedule.makespan, utilisation: 0.8, peak_memory: 2 ** 33, memory: device.memory })), schedule,
+  devices: schedule.devices.map((device) => ({ name: device.name, ops: 1, busy: 0.8 * schedule.makespan, utilisation: 0.8, peak_memory: 2 ** 33, memory: device.memory })), schedule: written(schedule),
 });

@@ -159,7 +159,7 @@ test("a hundred thousand ops open at once and stay fluid", async () => {
 });
 
 test("a training and a validation are drawn", async () => {
-  call("train", at("g.json"), "--machine", "p100x4", "--updates", 12, "--out", at("run"));
+  call("train", at("g.json"), "--machine", "p100x4", "--episodes", 96, "--out", at("run"));
   call("report", at("run"), "-o", at("train.html"));
   let page = await opened(at("train.html"));
   assert((await page.locator("svg.chart").count()) >= 1);
