@@ -111,10 +111,14 @@ class ScheduleMaker {
   }
 
   void add_memory() {
-    for (const MemoryStep& step : memory_over_time(problem_, timeline_)) {
+    constexpr std::size_t kManySteps = 50'000;
+    constexpr std::uint32_t kCoarse = 20'000;  // ticks: a screen has fewer pixels than 10^8 / 20'000
+    const std::vector<MemoryStep> steps = memory_over_time(problem_, timeline_);
+    const std::uint32_t resolution = steps.size() > kManySteps ? kCoarse : 1;
+    for (const MemoryStep& step : steps) {
       Schedule::DeviceLane& lane = schedule_.devices[step.device];
-      const std::uint32_t time = ticks(step.time);
-      // Of what happens within a tick the most is kept: a peak must not get lost.
+      const std::uint32_t time = ticks(step.time) / resolution * resolution;
+      // Of what happens within one of them the most is kept: a peak must not get lost.
       if (!lane.memory_times.empty() && lane.memory_times.back() == time) {
         lane.memory_bytes.back() = std::max(lane.memory_bytes.back(), step.used);
         continue;

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -172,19 +173,24 @@ test("a training and a validation are drawn", async () => {
   await done(page, "validate");
 });
 
-test("a service is seen while it runs, and by nobody else", async () => {
+test("a service is seen while it runs, and by nobody else", { timeout: 60_000 }, async () => {
   writeFileSync(at("log.jsonl"), "");
   call("place", at("g.json"), "--machine", "p100x4", "--method", "heft", "-o", at("p.json"));
   const service = spawn(doppler, ["run", at("g.json"), at("p.json"), "--machine", "p100x4", "--devices", "emulated", "--learn", "--runs", "60",
     "--drift", "gpu1=2@20", "--log", at("log.jsonl")], { stdio: "ignore" });
   const watch = spawn(doppler, ["watch", at("log.jsonl")], { stdio: ["ignore", "pipe", "inherit"] });
   try {
-    const address = await new Promise((resolve) => watch.stdout.on("data", (text) => resolve(String(text).match(/http:\S+/)[0])));
+    const address = await new Promise((resolve, reject) => {
+      watch.stdout.on("data", (text) => resolve(String(text).match(/http:\S+/)[0]));
+      watch.on("exit", () => reject(new Error("doppler watch ended")));
+    });
     const page = await opened(address);
-    await page.waitForFunction(() => document.querySelectorAll(".live circle").length > 20, undefined, { timeout: 30_000 });
+    while ((await page.locator(".live circle").count()) <= 20) await page.waitForTimeout(100); // the policy forbids waitForFunction()
     assert.match(await page.locator(".live").textContent(), /runs/);
     const port = new URL(address).port;
-    assert.equal((await fetch(`http://127.0.0.1:${port}/`, { headers: { Host: "elsewhere.example" } }).catch(() => ({ status: 0 }))).status === 200, false);
+    const status_for = (host) => new Promise((resolve) => get({ port, path: "/", headers: { Host: host } }, (answer) => resolve(answer.resume().statusCode)));
+    assert.equal(await status_for(`localhost:${port}`), 200);
+    assert.equal(await status_for("elsewhere.example"), 403);
     assert.equal((await fetch(address, { method: "POST" })).status, 404);
     const silent = await fetch(new URL("events", address)); // a client that never reads
     await page.waitForTimeout(300);
