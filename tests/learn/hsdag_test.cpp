@@ -134,7 +134,7 @@ TEST(TheHsdagNetwork, HasTheGradientOfCentralDifferences) {
       ASSERT_NEAR(gradient[i], difference([&] { return loss(false); }, parameters[i]), 1e-5) << i;
       moved += gradient[i] != 0;
     }
-    EXPECT_GT(moved, parameters.size() / 7 / 4);
+    EXPECT_GT(moved, parameters.size() / stride(7) / 4);
   }
 }
 
