@@ -17,10 +17,10 @@ command:
 	cmake --build --preset release -j $(JOBS) --target doppler
 
 # Every method on one layer of LLaMA over four devices; those that search get three seconds each, DOPPLER is shown as
-# shipped and after half a minute of training on the graph.
+# shipped and after half a minute of training on the graph. build/demo.html is the same to look at.
 demo: command
 	$(DOPPLER) generate llama-layer --parts 4 -o build/llama-layer.json
-	$(DOPPLER) compare build/llama-layer.json --machine p100x4 --time 3s --train 30s
+	$(DOPPLER) compare build/llama-layer.json --machine p100x4 --time 3s --train 30s --html build/demo.html
 
 # Warnings as errors, every test, and the benchmarks built.
 test:

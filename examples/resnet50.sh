@@ -2,7 +2,7 @@
 # ResNet-50 from a model file to a measured run on two devices. Needs a build (make) and takes about half a minute:
 #   examples/resnet50.sh [directory of the command]
 set -eu
-PATH="${1:-$(dirname "$0")/../build/release/bin}:$PATH"
+PATH="$(cd "${1:-$(dirname "$0")/../build/release/bin}" && pwd):$PATH"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 cd "$work"

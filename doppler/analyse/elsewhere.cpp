@@ -7,7 +7,8 @@
 
 namespace doppler {
 
-std::vector<NamedOps> ops_named(const Graph& graph, const Modules& modules, const std::string& text) {
+std::vector<NamedOps> ops_named(const std::string& where, const Graph& graph, const Modules& modules,
+                                const std::string& text) {
   std::vector<NamedOps> found;
   std::vector<std::size_t> index_of(modules.size(), 0);
   for (OpId op = 0; op < graph.op_count(); ++op)
@@ -27,10 +28,9 @@ std::vector<NamedOps> ops_named(const Graph& graph, const Modules& modules, cons
   std::vector<std::string> names;
   for (Modules::Id id = 0; id < modules.size(); ++id) names.push_back(modules[id].name);
   for (OpId op = 0; op < graph.op_count(); ++op) names.push_back(graph.name(op));
-  throw InputError(fmt::format("{}: no op or module is called '{}'; required one of its {} ops{}, or a pattern{}",
-                               graph.title(), text, graph.op_count(),
-                               modules.empty() ? "" : fmt::format(" or {} modules", modules.size()),
-                               did_you_mean(text, names)));
+  throw InputError(fmt::format(
+      "{}: no op or module is called '{}'; required one of its {} ops{}, or a pattern{}", where, text, graph.op_count(),
+      modules.empty() ? "" : fmt::format(" or {} modules", modules.size()), did_you_mean(text, names)));
 }
 
 std::optional<Placement> moved(const Problem& problem, const Placement& placement, const std::vector<OpId>& ops,

@@ -16,7 +16,8 @@ struct NamedOps {
 };
 // What a text names: a module with everything in it, an op, or all modules (else ops) that a pattern matches. Throws
 // InputError with what may have been meant if it names nothing.
-std::vector<NamedOps> ops_named(const Graph& graph, const Modules& modules, const std::string& text);
+std::vector<NamedOps> ops_named(const std::string& where, const Graph& graph, const Modules& modules,
+                                const std::string& text);
 
 // The same placement with these ops, and those that share a device with them, on another device; nothing if one of them
 // may not go there.

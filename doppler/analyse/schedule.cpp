@@ -2,6 +2,8 @@
 #include <map>
 
 #include "doppler/analyse/chain.h"
+#include "doppler/analyse/elsewhere.h"
+#include "doppler/objective.h"
 #include "doppler/sim/memory.h"
 #include "doppler/time_account.h"
 #include "doppler/why.h"
@@ -28,8 +30,9 @@ class Names {
 
 class ScheduleMaker {
  public:
-  ScheduleMaker(const Problem& problem, const Placement& placement, const Timeline& timeline)
-      : problem_(problem), graph_(problem.graph()), placement_(placement), timeline_(timeline) {
+  ScheduleMaker(const Problem& problem, const Placement& placement, const Timeline& timeline, bool simulated)
+      : problem_(problem), graph_(problem.graph()), placement_(placement), timeline_(timeline), simulated_(simulated) {
+    schedule_.measured = !simulated;
     schedule_.unitless = graph_.unitless();
     schedule_.makespan = timeline.makespan;
     schedule_.tick = timeline.makespan > 0 ? timeline.makespan / kTicks : 1;
@@ -43,6 +46,7 @@ class ScheduleMaker {
     Names waits(schedule_.waits);
     add_gaps(waits);
     add_chain(waits);
+    if (simulated_) add_elsewhere();
     return std::move(schedule_);
   }
 
@@ -147,10 +151,34 @@ class ScheduleMaker {
     }
   }
 
+  // Every op on every device costs a simulation of the whole: a few tenths of a second at most.
+  void add_elsewhere() {
+    constexpr double kMostOpRuns = 3e7;
+    const double runs_per_op = static_cast<double>(graph_.op_count()) * problem_.device_count();
+    Schedule::Column ops;
+    if (runs_per_op * static_cast<double>(graph_.op_count()) <= kMostOpRuns) {
+      for (OpId op = 0; op < graph_.op_count(); ++op) ops.push_back(op);
+    } else {
+      for (std::size_t i = 0; i < schedule_.chain.id.size(); ++i)
+        if (schedule_.chain.transfer[i] == 0) ops.push_back(schedule_.chain.id[i]);
+    }
+    if (problem_.device_count() < 2 || runs_per_op * static_cast<double>(ops.size()) > kMostOpRuns) return;
+    ExactObjective exact(problem_);
+    Schedule::Elsewhere& there = schedule_.elsewhere;
+    there.makespan.assign(problem_.device_count(), Schedule::Ticks(ops.size(), Schedule::kCannotRun));
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      for (DeviceId device = 0; device < problem_.device_count(); ++device)
+        if (const std::optional<Placement> other = moved(problem_, placement_, {ops[i]}, device);
+            other && exact.fits_in_memory(*other))
+          there.makespan[device][i] = ticks(exact.value(*other));
+    there.op = std::move(ops);
+  }
+
   const Problem& problem_;
   const Graph& graph_;
   const Placement& placement_;
   const Timeline& timeline_;
+  bool simulated_;
   std::map<std::pair<TensorId, DeviceId>, std::uint32_t> number_of_transfer_;
   Schedule schedule_;
 };
@@ -158,9 +186,7 @@ class ScheduleMaker {
 }  // namespace
 
 Schedule schedule_of(const Problem& problem, const Placement& placement, const Timeline& timeline, bool measured) {
-  Schedule schedule = ScheduleMaker(problem, placement, timeline).make();
-  schedule.measured = measured;
-  return schedule;
+  return ScheduleMaker(problem, placement, timeline, !measured).make();
 }
 
 }  // namespace doppler

@@ -72,7 +72,7 @@ class WhyAnalysis {
 
   void add_units() {
     for (const std::string& name : options_.names)
-      for (const NamedOps& named : ops_named(graph_, modules_, name)) {
+      for (const NamedOps& named : ops_named(result_.graph, graph_, modules_, name)) {
         if (result_.units.size() == kMostUnits)
           throw InputError(fmt::format("why: found more than {} ops or modules; required a narrower pattern than '{}'",
                                        kMostUnits, name));

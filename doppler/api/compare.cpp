@@ -11,7 +11,8 @@
 namespace doppler {
 namespace {
 
-// The methods in the order given, each once; all that need no training first if none is.
+// The methods in the order given, each once; all that need no training first if none is. near_single is left out then:
+// it is `single` wherever that can be.
 std::vector<const Method*> chosen_methods(const std::vector<std::string>& names) {
   std::vector<const Method*> chosen;
   for (const std::string& name : names) {
@@ -20,7 +21,8 @@ std::vector<const Method*> chosen_methods(const std::vector<std::string>& names)
   }
   if (names.empty())
     for (const Method& method : methods())
-      if (method.family != Method::Family::learned || comes_with_policy(method)) chosen.push_back(&method);
+      if (method.name != "near_single" && (method.family != Method::Family::learned || comes_with_policy(method)))
+        chosen.push_back(&method);
   return chosen;
 }
 
@@ -50,6 +52,11 @@ ComparedPolicies load_policies(const std::vector<const Method*>& chosen, const P
       pair.zero_shot = load_policy(*method, own, as_it_stands, options.seed);
     if (trains) pair.trained = load_policy(*method, own, trained, options.seed);
   }
+  const bool has_auto =
+      std::any_of(chosen.begin(), chosen.end(), [](const Method* method) { return method->name == "auto"; });
+  if (!options.policy.empty() && policies.learned.empty() && !has_auto)
+    throw InputError(
+        fmt::format("checkpoint: found no method that uses a policy; required auto or one of {}", learned_methods()));
   if (trains && policies.learned.empty())
     throw InputError(fmt::format("train: found no method that learns; required one of {}", learned_methods()));
   return policies;
@@ -65,19 +72,23 @@ class ComparedMethods {
         bound_(lower_bound(problem, budget_of(options))),
         expected_bound_(bound_on_expectation(problem, budget_of(options))) {}
 
-  Outcome run(const Method& method, const std::shared_ptr<const LearnedPolicy>& policy) {
+  ComparisonRow run(const Method& method, const std::shared_ptr<const LearnedPolicy>& policy) {
     try {
       const Result result = place(*objective_, method, method_options(options_, budget_of(options_), policy), bound_);
       Outcome outcome = outcome_of(problem_, name(), result);
       outcome.objective = objective_->name();
       if (outcome.expected) outcome.expected_bound = expected_bound_;
       if (!result.feasible) outcome.reason = "exceeds memory";
-      return outcome;
+      ComparisonRow row{std::move(outcome), problem_.op_count()};
+      for (const DeviceUse& use : device_uses(result.timeline, problem_.machine()))
+        row.utilisation.push_back(use.utilisation);
+      return row;
     } catch (const InfeasibleError& error) {
-      return nothing(method, error);
+      return {nothing(method, error), problem_.op_count()};
     } catch (const InputError& error) {
       if (method.family != Method::Family::learned) throw;
-      return nothing(method, error);  // The graph is too large for the policy, which must not cost the other rows.
+      return {nothing(method, error),
+              problem_.op_count()};  // The graph is too large for the policy, which must not cost the other rows.
     }
   }
   bool interrupted() const { return options_.stop.stop_requested(); }
@@ -102,24 +113,27 @@ class ComparedMethods {
 };
 
 // The best of the cheap methods is in every table, asked for or not, so that no method shines for want of a rival.
-void add_strongest_baseline(Comparison& comparison, ComparedMethods& methods, const ComparedPolicies& policies,
-                            OpId ops) {
-  std::vector<Outcome> baselines;
+void add_strongest_baseline(Comparison& comparison, ComparedMethods& methods, const ComparedPolicies& policies) {
+  std::vector<ComparisonRow> baselines;
   for (const CheapMethod& cheap : cheap_methods()) {
     if (!cheap.promised) continue;
     const auto asked = std::find_if(comparison.rows.begin(), comparison.rows.end(),
                                     [&](const ComparisonRow& row) { return row.outcome.made.method == cheap.name; });
     if (asked != comparison.rows.end())
-      baselines.push_back(asked->outcome);
+      baselines.push_back(*asked);
     else if (!methods.interrupted())
       baselines.push_back(methods.run(method_by_name(cheap.name), policies.usual));
   }
-  const auto strongest = std::min_element(baselines.begin(), baselines.end(), better);
+  const auto strongest =
+      std::min_element(baselines.begin(), baselines.end(),
+                       [](const ComparisonRow& a, const ComparisonRow& b) { return better(a.outcome, b.outcome); });
   if (strongest == baselines.end()) return;
   const bool there = std::any_of(comparison.rows.begin(), comparison.rows.end(), [&](const ComparisonRow& row) {
-    return row.outcome.made.method == strongest->made.method;
+    return row.outcome.made.method == strongest->outcome.made.method;
   });
-  if (!there) comparison.rows.push_back({*strongest, ops, true});
+  if (there) return;
+  strongest->added = true;
+  comparison.rows.push_back(std::move(*strongest));
 }
 
 }  // namespace
@@ -134,7 +148,7 @@ Comparison compare(const Problem& problem, const std::vector<std::string>& names
   check_objective(problem, options);
   ComparedMethods methods(problem, options);
   Comparison comparison;
-  const auto add = [&](Outcome outcome) { comparison.rows.push_back({std::move(outcome), problem.op_count(), false}); };
+  const auto add = [&](ComparisonRow row) { comparison.rows.push_back(std::move(row)); };
   for (const Method* method : chosen) {
     if (methods.interrupted()) break;
     if (method->family != Method::Family::learned) {
@@ -144,13 +158,14 @@ Comparison compare(const Problem& problem, const std::vector<std::string>& names
     const auto& [zero_shot, trained] = policies.learned.at(method->name);
     if (zero_shot) add(methods.run(*method, zero_shot));
     if (!trained) continue;
-    Outcome outcome = methods.run(*method, trained);
+    ComparisonRow row = methods.run(*method, trained);
+    Outcome& outcome = row.outcome;
     const std::string name = fmt::format("{} trained", method->name);
     if (outcome.made.winner == outcome.made.method) outcome.made.winner = name;
     outcome.made.method = name;
-    add(std::move(outcome));
+    add(std::move(row));
   }
-  add_strongest_baseline(comparison, methods, policies, problem.op_count());
+  add_strongest_baseline(comparison, methods, policies);
   return comparison;
 }
 

@@ -39,6 +39,7 @@ Outcome outcome_of(const Problem& problem, std::string graph, const Result& resu
   outcome.feasible = result.feasible;
   outcome.optimal = result.optimal;
   outcome.seconds = result.seconds;
+  if (problem.machine().jitter().varies()) outcome.jitter = problem.machine().jitter().sigma;
   if (result.expected) add_expectation(outcome, *result.expected, problem.machine().jitter().sigma);
   return outcome;
 }

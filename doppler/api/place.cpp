@@ -18,6 +18,9 @@ std::unique_ptr<LearnedPolicy> load(const Method& method, const PlaceOptions& op
   if (options.train > 0 && method.family != Method::Family::learned)
     throw InputError(fmt::format("train: found method '{}', which does not learn; required one of {}", method.name,
                                  learned_methods()));
+  if (!options.policy.empty() && method.family != Method::Family::learned && method.name != "auto")
+    throw InputError(fmt::format("checkpoint: found method '{}', which uses no policy; required auto or one of {}",
+                                 method.name, learned_methods()));
   return load_policy(method, options.policy,
                      {.samples = options.samples, .alone = options.alone, .train = options.train}, options.seed);
 }

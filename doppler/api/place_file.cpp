@@ -84,9 +84,11 @@ class CutModel {
     try {
       PlaceResult result = doppler::place(loaded.problem, options);
       result.shard = parts;
+      result.run.outcome.made.shard = parts;
       return {std::move(loaded), std::move(result)};
     } catch (const InfeasibleError&) {
       if (!loaded.problem.memory_limited() || options.stop.stop_requested()) throw;
+      if (fits_somehow(loaded.problem, Budget::for_time(kFitTime).until(options.stop))) throw;  // The method cannot.
       throw InfeasibleError(why_it_does_not_fit(loaded));
     }
   }

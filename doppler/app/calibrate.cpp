@@ -22,10 +22,25 @@ struct CalibrateOptions : Options {
   ExecutorFlags executor;
   DeviceId count = 0;
   unsigned placements = 12, repeat = 10;
+  std::string limit = "5m";
 };
 
 // The sigma of times beyond which what a placement takes is chance. Boxes that are left alone have a tenth of it.
 constexpr double kMostUsefulJitter = 0.5;
+
+// The share of the time that other processes may have had the cores.
+constexpr double kMostOthersOfCalibration = 0.05;
+
+// Why a calibration predicts little; empty: it does not.
+std::string noise_of_calibration(const CalibrationResult& result) {
+  if (result.jitter > kMostUsefulJitter)
+    return fmt::format("equal ops differ by {:.0f} % within a run; required at most {:.0f} %", 100 * result.jitter,
+                       100 * kMostUsefulJitter);
+  if (result.others > kMostOthersOfCalibration)
+    return fmt::format("other processes had the cores for {:.0f} % of the time; required at most {:.0f} %",
+                       100 * result.others, 100 * kMostOthersOfCalibration);
+  return {};
+}
 
 // Makes one graph ready to run.
 CalibrationWorkload make_workload(const GraphFile& file, const Machine& machine, const CalibrateOptions& options) {
@@ -38,6 +53,7 @@ CalibrationWorkload make_workload(const GraphFile& file, const Machine& machine,
 void observe(std::vector<CalibrationWorkload>& workloads, const CalibrateOptions& options, Calibration& calibration) {
   ProgressLine progress(options.quiet, "calibrate", false);
   CalibrationRunOptions how{options.repeat, options.seed};
+  how.budget = Budget::for_time(parse_duration(options.limit, "--time"));
   how.on_round = [&](unsigned round, const CalibrationWorkload& workload) {
     progress.show_text("calibrate", fmt::format("round {} of {}, {}", round, options.repeat, workload.name));
   };
@@ -62,6 +78,8 @@ CalibrationResult result_of(const Calibration& calibration, const Machine& base,
   result.tail_factor = jitter.tail.factor;
   result.fit = calibration.fit();
   result.stretch = calibration.stretch();
+  result.others = calibration.others();
+  result.noise = noise_of_calibration(result);
   result.op_excess = emulated ? machine.device(0).overhead - base.device(0).overhead : 0;
   if (machine.device_count() > 1) {
     const Link& link = machine.link(0, 1);
@@ -105,13 +123,9 @@ void run_calibrate(const CalibrateOptions& options) {
       options.machine.empty() ? base.name() : base.name() + (emulated ? ", emulated" : ", calibrated"));
   CalibrationResult result = result_of(calibration, base, machine, emulated);
   if (!emulated && !cuda) result.products = product_shares(options.quiet);
-  if (result.jitter > kMostUsefulJitter)
-    complain(
-        fmt::format("warning: equal ops differ by {:.0f} % within a run; required at most {:.0f} %, beyond which no "
-                    "prediction means "
-                    "anything: is something else running here?",
-                    100 * result.jitter, 100 * kMostUsefulJitter));
-  write_json_if_asked(options, to_json(result));
+  if (!result.noise.empty())  // even if it is to be quiet: the machine file would be believed
+    complain(fmt::format("warning: this machine predicts little: {}; is something else running here?", result.noise));
+  write_result_if_asked(options, result);
   write_file_atomically(options.output, machine_to_json(machine));
   if (options.output != "-" && !options.quiet) print_text(options, to_text(result));
 }
@@ -132,6 +146,9 @@ void add_calibrate(CLI::App& command) {
       ->check(whole_number())
       ->capture_default_str();
   verb->add_option("--repeat", options->repeat, "Runs of each")->check(whole_number())->capture_default_str();
+  verb->add_option("--time", options->limit,
+                   "How long at most; then what was measured counts, one run of each at least")
+      ->capture_default_str();
   verb->add_option("-o,--output", options->output, "Where the machine file goes; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();

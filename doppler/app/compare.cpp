@@ -38,7 +38,9 @@ ComparisonRow row_of(const std::string& path, const LoadedProblem& loaded, const
                      const std::string& objective) {
   const Placement placement = read_placement_for(path, loaded, options.quiet, "comparing");
   ComparisonRow row;
-  row.outcome = simulate(loaded.problem, placement).outcome;
+  const SimulationResult simulated = simulate(loaded.problem, placement);
+  row.outcome = simulated.outcome;
+  for (const DeviceUse& use : simulated.devices) row.utilisation.push_back(use.utilisation);
   row.outcome.made.method = row.outcome.made.winner = path;
   row.outcome.made.graph = loaded.file.path;
   row.outcome.objective = objective;
@@ -89,7 +91,7 @@ void run_compare(const CompareFlags& options) {
     std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
   if (all.rows.empty() && interrupted()) throw RunCancelled(kNothingToKeep);
-  write_json_if_asked(options, to_json(all));
+  write_result_if_asked(options, all);
   if (unwritable) std::rethrow_exception(unwritable);
   if (!nothing_feasible.empty() && !interrupted())
     throw InfeasibleError(fmt::format("{}: no method found a feasible placement", nothing_feasible));

@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> known_values() {
           {"--objective", {"exact", "expected", "p95"}},
           {"--granularity", {"op", "module", "layer"}},
           {"--discipline", {"fifo", "priority", "ordered", "random"}},
-          {"--links", {"free", "channels", "receiver"}},
+          {"--links", {"free", "channels", "receiver", "shared"}},
           {"--export", {"onnx", "device-map", "ort", "llama-cpp", "layers"}}};
 }
 

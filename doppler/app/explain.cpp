@@ -106,7 +106,11 @@ void add_explain(CLI::App& command) {
   verb->add_flag("--no-rewrite", options->output.no_rewrite, "ONNX: keep the model's nodes as they are; fuse none");
   add_output_flags(*verb, options->output);
   verb->footer("Example:\n  doppler explain examples/attention.ein --parts 4");
-  verb->callback([options] { present(options->output, explain(*options)); });
+  verb->callback([options] {
+    check_outputs({options->path, options->machine},
+                  {{"--json", options->output.json}, {"--html", options->output.html}});
+    present(options->output, explain(*options));
+  });
 }
 
 }  // namespace doppler

@@ -37,7 +37,6 @@ void add_family(CLI::App& generate, const char* name, const char* summary, Graph
   verb->add_option("-o,--output", all->output, "Where the graph goes; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();
-  add_quiet_flag(*verb);
   verb->footer(fmt::format("Example:\n  doppler generate {} --ops 1000 --seed 1 -o graph.json", name));
   verb->callback([all, make] { write_file_atomically(all->output, graph_to_json(make(all->family))); });
 }

@@ -55,7 +55,6 @@ void add_model(CLI::App& generate, const program::ZooModel& model) {
   verb->add_option("-o,--output", flags->output, "Where the model goes; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();
-  add_quiet_flag(*verb);
   verb->footer(fmt::format("Example:\n  doppler generate {0} -o {0}.onnx", model.name));
   verb->callback([flags, make = model.make] {
     check_sizes(flags->sizes);

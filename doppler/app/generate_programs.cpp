@@ -37,7 +37,6 @@ void add_family(CLI::App& verb, std::shared_ptr<FamilyOptions<Sizes>> options, p
   options->dtype = to_string(options->sizes.dtype);
   verb.add_option("--dtype", options->dtype, "Of inputs and weights: f16, f32 or f64; the engine runs the latter two")
       ->capture_default_str();
-  add_quiet_flag(verb);
   verb.callback([options, family, build, title = verb.get_name()] {
     check_outputs({options->machine}, {{"-o", options->output}});
     program::Program program;

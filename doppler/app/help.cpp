@@ -40,12 +40,23 @@ constexpr Topic kTopics[] = {
     {"links", "how tensors move (--links)",
      "  free      pure delay, any number at a time\n"
      "  channels  transfers queue, as many at a time per direction as the link has channels\n"
-     "  receiver  the destination copies them itself, between two of its ops\n"},
+     "  receiver  the destination copies them itself, between two of its ops\n"
+     "  shared    devices of one memory hand over without copying: the latency alone\n"},
     {"objectives", "what placements are judged by (--objective)",
      "  exact     the makespan by the times as modelled\n"
      "  expected  the mean where times vary (--jitter), over the same draws for all placements\n"
      "  p95       what all but one run in twenty keep\n"
      "docs/objectives.md says why the fastest plan on paper is seldom the fastest in reality.\n"},
+    {"flags", "what every verb takes: --json, --seed, --quiet",
+     "  --json [FILE]  the result for programs, on standard output or in a file (docs/json.md). Verbs that find "
+     "nothing\n"
+     "                 beside what they write (completion, generate, help, lower, report, watch) take it and change\n"
+     "                 nothing\n"
+     "  --seed N       fixes every random choice; the same seed gives the same bytes. Verbs in which nothing is "
+     "random\n"
+     "                 take it and change nothing\n"
+     "  --quiet        no progress, notes or warnings on standard error; errors, and the warning that a calibration\n"
+     "                 predicts little, remain\n"},
     {"granularity", "what stays together on one device (--granularity)",
      "  op      nothing but what the graph groups\n"
      "  module  ops of one module, by names such as /layers.0/attention/MatMul; a module that computes something of "
@@ -79,10 +90,11 @@ void show_help(const CLI::App& command, const std::vector<std::string>& words) {
                                    did_you_mean(word, names)));
     verb = next;
   }
-  // CLI11 puts the parents' names before the usage only where they were parsed.
+  // By the formatter: App::help() would describe the verb that was parsed, which is this one.
   std::string name = "doppler";
   for (const std::string& word : words) name += " " + word;
-  write_file_atomically("-", verb->help(name, CLI::AppFormatMode::All) + (words.empty() ? list_of_topics() : ""));
+  write_file_atomically("-", verb->get_formatter()->make_help(verb, name, CLI::AppFormatMode::Normal) +
+                                 (words.empty() ? list_of_topics() : ""));
 }
 
 }  // namespace

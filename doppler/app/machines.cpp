@@ -31,7 +31,7 @@ MachineList known_machines() {
 }
 
 void run_machines(const MachinesFlags& flags) {
-  check_outputs({flags.name, flags.topology}, {{"-o", flags.output}, {"--json", flags.json}});
+  check_outputs({flags.name, flags.topology}, {{"-o", flags.output}, {"--json", flags.json}, {"--html", flags.html}});
   if (flags.name.empty()) {
     if (!flags.topology.empty())
       throw InputError("--topo: found no machine; required one, such as 'doppler machines a100:4 --topo FILE'");
@@ -40,7 +40,7 @@ void run_machines(const MachinesFlags& flags) {
   Machine machine = load_machine(flags.name);
   if (!flags.topology.empty()) machine = with_topology(machine, flags.topology, read_file(flags.topology));
   const bool to_stdout = flags.output == "-" && !flags.json.empty() && !flags.json_to_stdout();
-  if (!flags.json.empty()) write_json_if_asked(flags, machine_to_json(machine));
+  if (!flags.json.empty()) write_file_atomically(flags.json, machine_to_json(machine));
   if (!flags.json_to_stdout() && !to_stdout) write_file_atomically(flags.output, machine_to_json(machine));
 }
 

@@ -79,6 +79,7 @@ void add_verbs(CLI::App& command) {
   add_simulate(command);
   add_why(command);
   add_diff(command);
+  add_split(command);
   add_run(command);
   add_calibrate(command);
   add_validate(command);
@@ -93,6 +94,21 @@ void add_verbs(CLI::App& command) {
   add_completion(command);
 }
 
+// Every verb takes --json, --seed and --quiet, so that a script can say them to all; `doppler help flags` says so. Where
+// a verb has no result beside what it writes, or nothing that is random, they change nothing.
+void add_common_flags(CLI::App& command) {
+  for (CLI::App* verb : command.get_subcommands({})) {
+    add_common_flags(*verb);
+    if (!verb->get_subcommands({}).empty()) continue;
+    if (verb->get_option_no_throw("--json") == nullptr)
+      verb->add_flag("--json")->description("Changes nothing: what this verb writes is all that it finds");
+    if (verb->get_option_no_throw("--seed") == nullptr)
+      verb->add_option("--seed", "Changes nothing: nothing here is random")->check(whole_number())->type_name("UINT");
+    if (verb->get_option_no_throw("--quiet") == nullptr)
+      verb->add_flag("-q,--quiet")->description("No progress, notes or warnings on standard error");
+  }
+}
+
 void run(std::vector<std::string> arguments) {
   CLI::App command(
       "Places the operations of a dataflow graph on devices so that an asynchronous runtime finishes early.");
@@ -101,6 +117,7 @@ void run(std::vector<std::string> arguments) {
   command.set_version_flag("--version", fmt::format("doppler {}", version()));
   command.footer("Example:\n  doppler compare examples/blocks.json --machine p100x4 --time 2s");
   add_verbs(command);
+  add_common_flags(command);
   refuse_flags_as_values(command);
   check_verb(command, arguments, 0);
   arguments = settle_json_flag(command, std::move(arguments));

@@ -70,10 +70,10 @@ void run_place(PlaceFlags flags) {
     keep_when_interrupted();
     progress.emplace(flags.quiet, loaded.file.path, loaded.problem.graph().unitless());
   };
-  if (!flags.start.empty())
-    options.start = [&](const LoadedProblem& loaded) {
-      return read_placement_for(flags.start, loaded, flags.quiet, "starting from it with");
-    };
+  options.start = [&](const LoadedProblem& loaded) -> std::optional<Placement> {
+    if (!flags.start.empty()) return read_placement_for(flags.start, loaded, flags.quiet, "starting from it with");
+    return flags.policy.alone ? std::nullopt : trained_placement(flags.policy.checkpoint, loaded);
+  };
   PlacedFile placed = place_file(flags.graph, machine_from(flags), load_options(flags), options);
   progress.reset();
 
@@ -82,8 +82,7 @@ void run_place(PlaceFlags flags) {
     const Placement& placement = placed.result.placement;
     placed.result.run.schedule = schedule_of(problem, placement, ExactObjective(problem).simulate(placement));
   }
-  if (flags.output == "-")
-    write_json_if_asked(flags, to_json(placed.result));  // Files first: standard output may fail.
+  if (flags.output == "-") write_result_if_asked(flags, placed.result);  // Files first: standard output may fail.
   if (!flags.output.empty()) write_file_atomically(flags.output, written(placed, format));
   if (flags.output != "-") present(flags, placed.result);
   if (format == ExportFormat::ort && !flags.quiet)

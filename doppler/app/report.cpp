@@ -1,13 +1,12 @@
 #include "doppler/report.h"
 
 #include <filesystem>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "doppler/app/flags/options.h"
+#include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
@@ -20,26 +19,29 @@ struct ReportFlags : Options {
   std::string output, title;
 };
 
-// A training that runs, or has ended, by the metrics in its directory.
 NamedResult training_in(const std::string& directory) {
   TrainingResult training;
   training.directory = directory;
-  NamedResult named{.name = directory, .result = std::move(training)};
-  const std::string file = directory + "/metrics.jsonl";
-  if (!std::filesystem::exists(file))
-    throw InputError(fmt::format("{}: no metrics.jsonl; required the directory of 'doppler train --out'", directory));
-  std::istringstream lines(read_file(file));
-  for (std::string line; std::getline(lines, line);) {
-    if (lines.eof()) break;  // half a line: it is being written
-    if (!nlohmann::json::accept(line))
-      throw InputError(
-          fmt::format("{}: line {} is no JSON; required an object per line", file, named.metrics.size() + 1));
-    named.metrics.push_back(std::move(line));
+  return {.name = directory, .result = std::move(training), .metrics = metrics_of(directory)};
+}
+
+// Returns what the ending of the file's name asks for.
+std::string drawn(const ReportFlags& flags, const std::vector<NamedResult>& results) {
+  if (flags.output.ends_with(".svg")) return picture_svg(results);
+  if (flags.output.ends_with(".csv")) {
+    if (results.size() != 1)
+      throw InputError(fmt::format("{}: found {} results; required one, since a table has one timeline", flags.output,
+                                   results.size()));
+    return timeline_csv(results[0]);
   }
-  return named;
+  if (flags.output != "-" && !flags.output.ends_with(".html") && !flags.output.ends_with(".htm"))
+    throw InputError(fmt::format("{}: found another ending; required .html, .svg or .csv", flags.output));
+  return report_page(flags.title.empty() ? flags.inputs.front() : flags.title, results);
 }
 
 void run_report(const ReportFlags& flags) {
+  if (flags.output.empty() && !flags.ascii)
+    throw InputError("report: found neither -o nor --ascii; required a file to write, or --ascii for the terminal");
   check_outputs(flags.inputs, {{"-o", flags.output}});
   std::vector<NamedResult> results;
   for (const std::string& input : flags.inputs) {
@@ -48,20 +50,26 @@ void run_report(const ReportFlags& flags) {
     else
       results.push_back({.name = input, .result = parse_result(input, read_file(input))});
   }
-  write_file_atomically(flags.output, report_page(flags.title.empty() ? flags.inputs.front() : flags.title, results));
+  if (!flags.output.empty()) write_file_atomically(flags.output, drawn(flags, results));
+  if (!flags.ascii) return;
+  std::string text;
+  for (const NamedResult& result : results) text += fmt::format("{}\n{}\n", result.name, timeline_text(result));
+  write_file_atomically("-", text);
 }
 
 }  // namespace
 
 void add_report(CLI::App& command) {
-  CLI::App* verb = command.add_subcommand("report", "Draw results as one HTML file");
+  CLI::App* verb = command.add_subcommand("report", "Draw results: a page, a picture, a table, lines of letters");
   auto flags = std::make_shared<ReportFlags>();
   verb->add_option("results", flags->inputs,
                    "What --json wrote, or the directory of a training; neighbours share a time axis")
       ->required();
-  verb->add_option("-o,--output", flags->output, "The HTML file; - is standard output")->required()->type_name("FILE");
+  verb->add_option("-o,--output", flags->output,
+                   "A page (.html), a picture of the timelines (.svg) or a table of one (.csv); - is standard output")
+      ->type_name("FILE");
+  verb->add_flag("--ascii", flags->ascii, "Print the timelines as lines of letters");
   verb->add_option("--title", flags->title, "Instead of the first file's name");
-  verb->add_flag("-q,--quiet", flags->quiet, "Has nothing to hide: nothing is printed anyway");
   verb->footer(
       "Example:\n  doppler place g.json --machine p100x4 --timeline --json place.json\n"
       "  doppler report place.json -o report.html");

@@ -28,8 +28,7 @@ void run_simulate(const SimulateOptions& options) {
   const Placement placement = read_placement_for(options.placement, loaded, options.quiet, "simulating");
 
   const Timeline timeline = ExactObjective(loaded.problem).simulate(placement);
-  if (!options.trace.empty())
-    write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem.graph(), loaded.problem.machine()));
+  if (!options.trace.empty()) write_file_atomically(options.trace, timeline_to_trace(timeline, loaded.problem));
   if (!options.dot.empty())
     write_file_atomically(options.dot, graph_to_dot(loaded.problem.graph(), placement.device_of_op));
   SimulationResult result = simulate(loaded.problem, placement, timeline);

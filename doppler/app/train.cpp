@@ -17,6 +17,7 @@
 #include "doppler/app/training_run.h"
 #include "doppler/app/verbs.h"
 #include "doppler/base/error.h"
+#include "doppler/base/file.h"
 #include "doppler/base/version.h"
 #include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/generated_tasks.h"
@@ -177,7 +178,7 @@ class TrainingSession {
       complain(fmt::format("note: {}: no checkpoint yet; starting from the beginning", options.out));
     if (trainer_.system() != nullptr) run_->keep_measurements(trainer_.system()->objective());
     if (run_->resumes())
-      best_held_out_ = run_->resume(trainer_);
+      resume();
     else
       run_->save_checkpoint(trainer_, best_held_out_);  // A kill before the first update can be resumed too.
   }
@@ -217,6 +218,12 @@ class TrainingSession {
     system_ = std::make_unique<SystemTraining>(target.path, target.options, options_.system);
     trainer_.add(system_->make_task(target.name()));
     system_->join(trainer_, training_from(options_, *policy_).learner);
+  }
+  void resume() {
+    best_held_out_ = run_->resume(trainer_);
+    if (!options_.quiet && !options_.episodes)
+      complain(fmt::format("note: --time {} is the total; {} of it were used before", options_.time,
+                           format_seconds(trainer_.seconds())));
   }
   // Placements are named after their tasks.
   void refuse_equal_names() {
@@ -273,6 +280,13 @@ class TrainingSession {
   }
 
   static std::vector<std::unique_ptr<Task>> load_held_out(const TrainOptions& options) {
+    for (const std::string& text : options.held_out)
+      for (const std::string& trained : options.graphs) {
+        const Target a = parse_target(text, options), b = parse_target(trained, options);
+        if (same_file(a.path, b.path) && a.options.machine == b.options.machine)
+          throw InputError(fmt::format(
+              "--held-out: found '{}', which is trained on; required graphs that the policy does not see", text));
+      }
     std::vector<std::unique_ptr<Task>> tasks = load_all(options.held_out, options);
     for (std::size_t i = 0; i < options.held_out_generated; ++i)
       tasks.push_back(generate_task(generated_from(options), Rng(kHeldOutSeed).split(i)));
@@ -308,6 +322,7 @@ class TrainingSession {
       made.budget = options_.episodes ? fmt::format("{} episodes", *options_.episodes) : options_.time;
       made.seed = options_.seed;
       made.evaluations = task.evaluations();
+      made.fingerprint = fmt::format("{:016x}", task.problem().graph().fingerprint());
       const SystemStage* system = trainer_.system();
       const bool judged = system != nullptr && system->finished();
       const Placement& placement = judged ? system->verdict()->placement : task.best();
@@ -391,7 +406,7 @@ void run_train(const TrainOptions& options) {
   keep_when_interrupted();
   session.run();
   const TrainingResult result = result_of(session, options);
-  present(options, result);
+  present(options, result, options.html.empty() ? "" : metrics_of(options.out));
   refuse_if_nothing_fits(session, result);
   if (interrupted() && !options.quiet)
     complain(fmt::format("note: go on with --resume, or use {} as it is", options.out));

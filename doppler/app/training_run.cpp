@@ -74,6 +74,13 @@ std::string placement_file_name(const std::string& task) {
   return name + ".json";
 }
 
+std::string metrics_of(const std::string& directory) {
+  const std::string file = directory + "/metrics.jsonl";
+  if (!std::filesystem::exists(file))
+    throw InputError(fmt::format("{}: no metrics.jsonl; required the directory of 'doppler train --out'", directory));
+  return read_json_lines(file, "a JSON object per line", [](const nlohmann::json&) { return true; });
+}
+
 TrainingRun::TrainingRun(std::string path, bool resume) : path_(std::move(path)) {
   std::error_code error;
   const auto has_checkpoint = [&] { return std::filesystem::exists(file("checkpoint"), error); };

@@ -12,6 +12,10 @@ namespace doppler {
 // Returns the name of the file for the placement of a task; different tasks may have the same.
 std::string placement_file_name(const std::string& task);
 
+// Returns the whole lines of the metrics in the directory of a training that runs or has ended. Throws InputError if it is
+// no such directory.
+std::string metrics_of(const std::string& directory);
+
 // The directory of a training:
 //   checkpoint          everything needed to go on; replaced as a whole
 //   policy              the parameters to use: the best on the held-out graphs, or the last

@@ -13,6 +13,7 @@ void add_compare(CLI::App& command);
 void add_simulate(CLI::App& command);
 void add_why(CLI::App& command);
 void add_diff(CLI::App& command);
+void add_split(CLI::App& command);
 void add_machines(CLI::App& command);
 void add_run(CLI::App& command);
 void add_calibrate(CLI::App& command);

@@ -16,7 +16,8 @@ struct WhyFlags : Options {
 };
 
 void run_why(const WhyFlags& flags) {
-  check_outputs({flags.graph, flags.placement, flags.machine}, {{"-o", flags.output}, {"--json", flags.json}});
+  check_outputs({flags.graph, flags.placement, flags.machine},
+                {{"-o", flags.output}, {"--json", flags.json}, {"--html", flags.html}});
   const LoadedProblem loaded = load(flags.graph, flags);
   Placement placement = read_placement_for(flags.placement, loaded, flags.quiet, "explaining");
   const WhyResult answer = why(loaded.problem, placement, {.names = flags.names, .graph = loaded.file.path});
@@ -35,7 +36,8 @@ struct DiffFlags : Options {
 };
 
 void run_diff(const DiffFlags& flags) {
-  check_outputs({flags.graph, flags.first, flags.second, flags.machine}, {{"--json", flags.json}});
+  check_outputs({flags.graph, flags.first, flags.second, flags.machine},
+                {{"--json", flags.json}, {"--html", flags.html}});
   const LoadedProblem loaded = load(flags.graph, flags);
   const Placement first = read_placement_for(flags.first, loaded, flags.quiet, "comparing");
   const Placement second = read_placement_for(flags.second, loaded, flags.quiet, "comparing");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "doppler/base/error.h"
@@ -60,6 +61,8 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
     if (emulated_) excess_.push_back(time - problem.costs().op_time(op, execution.device) + slowdown * known_excess);
     ops_[signature(graph, op)].push_back(time);
   }
+  others_ += std::accumulate(timeline.others.begin(), timeline.others.end(), 0.0);
+  all_ += timeline.makespan * static_cast<double>(timeline.others.size());
   interference_.add(graph, timeline);
   jitter_.add(graph, timeline);
   add_transfers(problem, timeline);
@@ -72,7 +75,8 @@ void Calibration::add(const Problem& problem, const Placement& placement, const 
 
 // A transfer has arrived for good when its device can use it: if the device was idle and waited for this one alone (no
 // other input came later), the time until it woke up counts. A busy device looks between two ops, which costs nothing.
-// On cpu devices it has begun when its producer had ended and the courier was free, not when the courier woke up.
+// On cpu devices it has begun when its producer had ended and the courier was free, not when the courier woke up. A
+// hand-over takes what it takes a device that waits to see it, and nothing otherwise.
 void Calibration::add_transfers(const Problem& problem, const Timeline& timeline) {
   const Seconds known_excess = problem.machine().emulation().value_or(Emulation()).latency;
   const auto modelled = [&](const Timeline::Transfer& transfer) {
@@ -92,23 +96,30 @@ void Calibration::add_transfers(const Problem& problem, const Timeline& timeline
       if (runs[consumer].execution->device == transfer.dst)
         last_arrival[consumer] = std::max(last_arrival[consumer], transfer.end);
   std::vector<Seconds> courier_free(problem.device_count(), 0);
+  const bool hands_over = problem.rules().links == Links::shared && !emulated_;
   for (const Timeline::Transfer& transfer : timeline.transfers) {
     const Seconds begin = emulated_ ? transfer.start : std::max(transfer.queued, courier_free[transfer.dst]);
     courier_free[transfer.dst] = transfer.end;
     Seconds arrived = transfer.end;
+    bool waited = false;
     for (const OpId consumer : problem.graph().consumers(transfer.tensor)) {
       const Run& run = runs[consumer];
       if (run.execution->device == transfer.dst && run.execution->ready > run.free_since &&
-          last_arrival[consumer] == transfer.end)
+          last_arrival[consumer] == transfer.end) {
         arrived = std::max(arrived, run.execution->ready);
+        waited = true;
+      }
     }
-    transfers_.push_back({problem.graph().bytes(transfer.tensor), arrived - begin - modelled(transfer)});
+    if (!hands_over)
+      transfers_.push_back({problem.graph().bytes(transfer.tensor), arrived - begin - modelled(transfer)});
+    else if (waited)
+      transfers_.push_back({0, arrived - transfer.queued});
   }
 }
 
 Machine Calibration::machine(const std::string& name) const {
   if (ops_.empty()) throw InputError("calibration: found no ops; required runs of a graph");
-  if (base_.device_count() > 1 && transfers_.empty())
+  if (base_.device_count() > 1 && transfers_.empty() && links_ != Links::shared)
     throw InputError("calibration: found no transfers; required graphs whose ops depend on one another");
   const Excess excess = found_excess();
   return stretched(name, excess, fitted_stretch(excess));

@@ -46,6 +46,8 @@ class Calibration {
   std::vector<CalibrationResult::Kind> kinds() const;
   std::size_t transfers() const { return transfers_.size(); }
   bool empty() const { return runs_.empty(); }
+  // The share of the devices' time in which other threads or processes had their cores.
+  double others() const { return all_ > 0 ? others_ / all_ : 0; }
   // These are the stretch and the jitter of machine().
   double stretch() const;
   Jitter jitter() const { return jitter_.fitted(); }
@@ -85,6 +87,7 @@ class Calibration {
   Interference interference_;
   JitterEstimate jitter_;
   std::vector<Runs> runs_;
+  Seconds others_ = 0, all_ = 0;  // of all devices and runs
 };
 
 }  // namespace doppler

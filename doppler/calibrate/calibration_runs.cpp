@@ -1,7 +1,6 @@
 #include "doppler/calibrate/calibration_runs.h"
 
 #include "doppler/base/error.h"
-#include "doppler/base/pin_thread.h"
 #include "doppler/calibrate/varied_placements.h"
 #include "doppler/problem/graph_files.h"
 #include "doppler/program/cut/decompose.h"
@@ -17,7 +16,7 @@ Machine bare_machine(const std::string& type, DeviceId count) {
     devices[id].rates = {{"*", "*", 1e10}};
     devices[id].memory_bytes_per_second = 1e10;
   }
-  const Links model = type == "cpu" && count >= usable_cores() ? Links::receiver : Links::channels;
+  const Links model = type == "cpu" ? Links::shared : Links::channels;  // cores hand over in the memory that they share
   return Machine("this box", devices, std::vector<Link>(count * count, Link{1e-5, 1e10, 1, 1}), model);
 }
 
@@ -61,6 +60,7 @@ bool run_calibration(std::vector<CalibrationWorkload>& workloads, const Calibrat
   try {
     for (unsigned round = 0; round <= options.repeat; ++round)
       for (CalibrationWorkload& workload : workloads) {
+        if (round > 1 && options.budget.out_of_time()) return true;
         run_round(workload.placements, rng, [&](const TimedPlacement& timed) {
           const Timeline timeline = workload.executor->run(timed.placement);
           if (round > 0) calibration.add(workload.executor->problem(), timed.placement, timeline);

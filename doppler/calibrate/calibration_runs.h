@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "doppler/budget.h"
 #include "doppler/calibrate/calibration.h"
 #include "doppler/calibrate/rounds.h"
 #include "doppler/load.h"
@@ -33,6 +34,7 @@ struct CalibrationWorkload {
 struct CalibrationRunOptions {
   unsigned repeat = 10;  // rounds that count, after one for buffers and caches
   std::uint64_t seed = 0;
+  Budget budget = Budget::unlimited();  // when it is used up, what was measured has to do; one round counts in any case
   std::function<void(unsigned round, const CalibrationWorkload& workload)> on_round = {};  // called after each
 };
 

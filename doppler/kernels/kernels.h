@@ -23,6 +23,10 @@ class Kernels {
   // Returns where the buffers of the ops lie; it belongs to the kernels.
   virtual const DeviceMemory& memory() const;
 
+  // Whether the tensors of the graph lie in memory of the kernels' own, which every device sees. Then the engine neither
+  // allocates nor copies: buffers are null, and a transfer is the news of a tensor.
+  virtual bool hold_tensors() const { return false; }
+
   // Runs the op to its end on the calling thread. An exception cancels the run.
   virtual void run(OpId op, DeviceId device, const OpBuffers& buffers) = 0;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "doppler/base/error.h"
@@ -26,7 +27,7 @@ constexpr Index kTileRows = 16, kTileColumns = 8;
 
 StridedCopy::StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, Index from_offset, Index to_offset)
     : outer_(collapsed(loops)), element_bytes_(element_bytes), from_offset_(from_offset), to_offset_(to_offset) {
-  DOPPLER_CHECK(element_bytes == 4 || element_bytes == 8 || element_bytes == 16, "found {} bytes", element_bytes);
+  DOPPLER_CHECK(std::has_single_bit(element_bytes) && element_bytes <= 16, "found {} bytes", element_bytes);
   // The plane is made of the fastest loops of both arrays, so that each reads or writes whole lines in it.
   const auto fastest_read = std::min_element(outer_.begin(), outer_.end(),
                                              [](const Loop& a, const Loop& b) { return a.steps[0] < b.steps[0]; });
@@ -84,6 +85,8 @@ std::vector<Loop> StridedCopy::loops() const {
 void StridedCopy::run(const std::byte* from, std::byte* to) const {
   if (element_bytes_ == 4) return run_planes<std::uint32_t>(from, to);
   if (element_bytes_ == 8) return run_planes<std::uint64_t>(from, to);
+  if (element_bytes_ == 2) return run_planes<std::uint16_t>(from, to);
+  if (element_bytes_ == 1) return run_planes<std::uint8_t>(from, to);
   run_planes<Bytes16>(from, to);
 }
 

@@ -10,7 +10,7 @@ namespace doppler {
 // A prepared copy of a rectangle of elements from one strided array to another.
 class StridedCopy {
  public:
-  // The loops are over two arrays, from and to. Elements have 4, 8 or 16 bytes.
+  // The loops are over two arrays, from and to. Elements have 1, 2, 4, 8 or 16 bytes.
   StridedCopy(std::vector<Loop> loops, std::size_t element_bytes, program::Index from_offset = 0,
               program::Index to_offset = 0);
   // Makes a copy of `region` of index space, from a row-major array that covers the rectangle `from` to one that covers

@@ -67,12 +67,12 @@ std::optional<std::size_t> find_column(const Graph& graph, std::string_view type
 
 }  // namespace
 
-Costs::Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine)
+Costs::Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine, bool hands_over)
     : graph_(std::move(graph)), machine_(std::move(machine)) {
   classify_devices();
   classify_links();
   fill_op_times();
-  fill_transfer_times();
+  fill_transfer_times(hands_over);
 }
 
 void Costs::classify_devices() {
@@ -157,7 +157,7 @@ void Costs::fill_op_times() {
   }
 }
 
-void Costs::fill_transfer_times() {
+void Costs::fill_transfer_times(bool hands_over) {
   const TensorId tensors = graph_->tensor_count();
   transfer_time_.resize(tensors * link_classes_);
   mean_transfer_.assign(tensors, 0.0);
@@ -169,7 +169,9 @@ void Costs::fill_transfer_times() {
     for (std::size_t c = 0; c < link_classes_; ++c) {
       const Link& link = class_link_[c];
       Seconds time = 0;
-      if (explicit_time) {
+      if (hands_over) {
+        time = link.latency;
+      } else if (explicit_time) {
         time = *explicit_time * link.cost_factor;
       } else {
         time = link.latency;

@@ -97,11 +97,13 @@ std::string_view to_string(Links links) {
       return "channels";
     case Links::receiver:
       return "receiver";
+    case Links::shared:
+      return "shared";
   }
   throw InternalError("unknown link model");
 }
 Links parse_links(std::string_view text) {
-  return parse_enum(text, "links", std::array{Links::free, Links::channels, Links::receiver});
+  return parse_enum(text, "links", std::array{Links::free, Links::channels, Links::receiver, Links::shared});
 }
 
 Machine::Machine(std::string name, std::vector<Device> devices, std::vector<Link> links, Links model, Jitter jitter)

@@ -162,7 +162,7 @@ Links parse_link_model(const std::string& where, const Json* value) {
   try {
     return doppler::parse_links(fields.string("model"));
   } catch (const InputError&) {
-    fields.fail("model", "\"free\", \"channels\" or \"receiver\"");
+    fields.fail("model", "\"free\", \"channels\", \"receiver\" or \"shared\"");
   }
 }
 

@@ -107,14 +107,14 @@ Link dgx1_link(DeviceId src, DeviceId dst) {
 Link two_socket_pcie_link(DeviceId src, DeviceId dst) { return src / 4 == dst / 4 ? kPcie : kThroughHost; }
 
 template <typename MakeDevice, typename MakeLink>
-Machine build(std::string name, DeviceId count, MakeDevice make_device, MakeLink make_link) {
+Machine build(std::string name, DeviceId count, MakeDevice make_device, MakeLink make_link, Links model = Links::free) {
   std::vector<Device> devices;
   std::vector<Link> links;
   for (DeviceId src = 0; src < count; ++src) {
     devices.push_back(make_device(src));
     for (DeviceId dst = 0; dst < count; ++dst) links.push_back(src == dst ? Link() : make_link(src, dst));
   }
-  return Machine(std::move(name), std::move(devices), std::move(links), Links::free, kPresetJitter);
+  return Machine(std::move(name), std::move(devices), std::move(links), model, kPresetJitter);
 }
 
 Link always_pcie(DeviceId, DeviceId) { return kPcie; }
@@ -131,7 +131,8 @@ constexpr MachinePreset kPresets[] = {
     {"v100x8", "8 Tesla V100 16 GB, a DGX-1: unequal NVLinks, some pairs through the host",
      [] { return build("v100x8", 8, v100, dgx1_link); }},
     {"a100x8", "8 A100 80 GB behind NVSwitch", [] { return build("a100x8", 8, a100, always_nvswitch); }},
-    {"cpu2", "2 Xeon Gold 6248 sockets", [] { return build("cpu2", 2, xeon, always_upi); }},
+    {"cpu2", "2 Xeon Gold 6248 sockets of one memory",
+     [] { return build("cpu2", 2, xeon, always_upi, Links::shared); }},
     {"cpu+gpu", "1 Xeon Gold 6248 socket and 1 Tesla V100 on PCIe 3",
      [] { return build("cpu+gpu", 2, xeon_then_v100, always_pcie); }},
     {"cpu+igpu+gpu", "1 Core i9-12900K, its UHD 770 graphics and 1 Flex 170 on PCIe 4",

@@ -1,5 +1,7 @@
 #include "doppler/place/cheap_methods.h"
 
+#include <algorithm>
+
 #include "doppler/base/error.h"
 #include "doppler/place/list/critical_path.h"
 #include "doppler/place/list/etf.h"
@@ -14,7 +16,7 @@ namespace {
 
 constexpr CheapMethod kCheap[] = {
     {"heft", heft, 0.5, true, true},
-    {"single", single, 0.1, true, true},
+    {"single", near_single, 0.1, true, true},
     {"etf", etf, 0.5, true, true},
     {"enumerative", enumerative, 0.1, true, false},
     {"metis", metis, 0.2, false, true},
@@ -29,6 +31,11 @@ constexpr std::size_t kDevicesOfEnumerative = 64;
 }  // namespace
 
 std::span<const CheapMethod> cheap_methods() { return kCheap; }
+std::string_view found_by(const CheapMethod& method, const Placement& placement) {
+  const std::vector<DeviceId>& devices = placement.device_of_op;
+  const bool one = std::all_of(devices.begin(), devices.end(), [&](DeviceId id) { return id == devices.front(); });
+  return method.run == near_single && !one ? "near_single" : method.name;
+}
 std::span<const CheapMethod> quick_methods(const Problem& problem) {
   return std::span(kCheap).first(problem.device_count() <= kDevicesOfEnumerative ? kQuick : kQuick - 1);
 }
@@ -41,7 +48,9 @@ std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Ob
     MethodOptions part = options;
     part.on_progress = nullptr;
     try {
-      consider(method.name, method.run(problem, objective, part));
+      Proposal proposal = method.run(problem, objective, part);
+      const std::string_view name = found_by(method, proposal.placement);
+      consider(name, std::move(proposal));
     } catch (const InfeasibleError& error) {
       if (why_not.empty()) why_not = error.what();
     } catch (const OutOfTime&) {

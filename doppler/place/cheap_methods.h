@@ -22,6 +22,9 @@ std::span<const CheapMethod> cheap_methods();
 // Those that are quick on the problem's devices.
 std::span<const CheapMethod> quick_methods(const Problem& problem);
 
+// The name for what a method found: near_single where `single` had to use several devices.
+std::string_view found_by(const CheapMethod& method, const Placement& placement);
+
 // Runs methods one after the other and hands what each found to `consider`; those that find nothing that fits in
 // memory, or nothing in time, are left out. Returns why the first did not fit; empty: none.
 std::string ask(std::span<const CheapMethod> methods, const Problem& problem, Objective& objective,

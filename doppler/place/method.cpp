@@ -27,7 +27,10 @@ namespace doppler {
 std::span<const Method> methods() {
   using Family = Method::Family;
   static constexpr Method kMethods[] = {
-      {"single", "everything on the best single device", Family::list, false, single},
+      {"single", "everything on the best single device; nothing if none can run and hold it", Family::list, false,
+       single},
+      {"near_single", "the same, but what the device cannot run or hold goes elsewhere", Family::list, false,
+       near_single},
       {"round_robin", "ops in topological order, dealt to the devices in turn", Family::list, false, round_robin},
       {"random", "a random device for every op", Family::list, false, random},
       {"critical_path", "largest b-level first, where it starts earliest; best of 50", Family::list, false,

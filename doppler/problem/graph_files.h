@@ -28,6 +28,6 @@ GraphFile lower_to_file(std::string name, std::shared_ptr<program::Program> prog
 
 // Returns what cutting a program needs to know of a machine: the first device and its link to the second. Throws
 // InputError if the machine has no compute rates.
-program::Speeds speeds_of(const Machine& machine);
+program::Speeds speeds_of(const Machine& machine, std::optional<Links> links = {});
 
 }  // namespace doppler

@@ -1,9 +1,11 @@
 #include "doppler/load.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "doppler/base/error.h"
 #include "doppler/base/file.h"
+#include "doppler/base/mapped_file.h"
 #include "doppler/base/parse_enum.h"
 #include "doppler/base/similar.h"
 #include "doppler/graph/formats/read_graph.h"
@@ -17,7 +19,8 @@ namespace doppler {
 namespace {
 
 // The ops that a text names: one by its name, those of a module, or those that a pattern with * or ? matches.
-std::vector<OpId> ops_named(const Graph& graph, const Modules& modules, const std::string& text) {
+std::vector<OpId> ops_named(const std::string& where, const Graph& graph, const Modules& modules,
+                            const std::string& text) {
   if (const OpId op = graph.find_op(text); op < graph.op_count()) return {op};
   std::vector<OpId> ops;
   for (OpId op = 0; op < graph.op_count(); ++op) {
@@ -30,11 +33,12 @@ std::vector<OpId> ops_named(const Graph& graph, const Modules& modules, const st
   for (OpId op = 0; op < graph.op_count(); ++op) names.push_back(graph.name(op));
   for (Modules::Id id = 0; id < modules.size(); ++id) names.push_back(modules[id].name);
   throw InputError(fmt::format("{}: no op named '{}'; required one of its {} ops{}, or a pattern such as 'layers.0*'{}",
-                               graph.title(), text, graph.op_count(), modules.empty() ? "" : ", a module",
+                               where, text, graph.op_count(), modules.empty() ? "" : ", a module",
                                did_you_mean(text, names)));
 }
 
-std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const std::vector<std::string>& texts) {
+std::vector<Pin> parse_pins(const GraphFile& file, const Machine& machine, const std::vector<std::string>& texts) {
+  const Graph& graph = *file.graph;
   std::vector<Pin> pins;
   if (texts.empty()) return pins;
   const Modules modules(graph);
@@ -42,7 +46,7 @@ std::vector<Pin> parse_pins(const Graph& graph, const Machine& machine, const st
     const std::size_t equals = text.rfind('=');  // an op's name may contain one
     if (equals == std::string::npos) throw InputError(fmt::format("--pin: found '{}'; required op=device", text));
     const DeviceId device = machine.device_by_name(std::string_view(text).substr(equals + 1));
-    for (const OpId op : ops_named(graph, modules, text.substr(0, equals))) pins.emplace_back(op, device);
+    for (const OpId op : ops_named(file.path, graph, modules, text.substr(0, equals))) pins.emplace_back(op, device);
   }
   return pins;
 }
@@ -86,31 +90,40 @@ void group(GraphFile& file, const LoadOptions& options) {
   file.graph = std::make_shared<Graph>(file.graph->grouped_by(labels));
 }
 
-program::DecomposeOptions cut_for(const Machine& machine, program::Index parts) {
+program::DecomposeOptions cut_for(const Machine& machine, program::Index parts, std::optional<Links> links = {}) {
   program::DecomposeOptions options{.parts = parts};
-  options.speeds = speeds_of(machine);
+  options.speeds = speeds_of(machine, links);
   return options;
 }
 
-GraphFile read_model(const std::string& path, std::string content, const Machine* machine, const LoadOptions& options) {
+// The content of a file; that of a mapped one stays there.
+struct Content {
+  std::string text;
+  std::shared_ptr<const MappedFile> mapped = nullptr;
+  std::string_view view() const { return mapped != nullptr ? mapped->content() : text; }
+};
+
+GraphFile read_model(const std::string& path, Content content, const Machine* machine, const LoadOptions& options) {
   program::OnnxOptions importing;
   importing.dims = options.dims;
   importing.shard = options.shard;
   importing.rewrite = options.rewrite;
-  importing.runnable = options.runnable && options.shard == 0;
+  importing.runnable = options.runnable;
+  if (machine != nullptr) importing.one_memory = options.links.value_or(machine->link_model()) == Links::shared;
   importing.decompose.parts = options.shard;
   if (options.shard > 0 && machine != nullptr) {
-    importing.decompose = cut_for(*machine, options.shard);
+    importing.decompose = cut_for(*machine, options.shard, options.links);
     importing.decompose.devices = machine->device_count();
   }
-  program::ImportedModel model = program::import_onnx(path, content, importing);
+  importing.file = content.mapped;
+  program::ImportedModel model = program::import_onnx(path, content.view(), importing);
   GraphFile file;
   file.path = path;
   file.format = "onnx";
   file.graph = std::make_shared<Graph>(std::move(model.graph));
-  if (options.runnable) content.clear();
+  if (options.runnable) content.text = std::string();
   file.onnx = std::make_shared<OnnxFile>(OnnxFile{model.totals, std::move(model.op_of_node), std::move(model.rewrites),
-                                                  std::move(content), std::move(model.parameters)});
+                                                  std::move(content.text), std::move(model.parameters)});
   file.model = std::move(model.runnable);
   file.warnings = std::move(model.warnings);
   return file;
@@ -137,9 +150,30 @@ GraphFile read_graph_text(const std::string& path, const std::string& content, c
   return file;
 }
 
+GraphFile parse_content(const std::string& path, Content content, const Machine* machine, const LoadOptions& options) {
+  if (options.shard == LoadOptions::kAutoShard)
+    throw InputError(fmt::format(
+        "{}: found --shard auto; required a number, except in 'doppler place' and 'doppler run' without a placement",
+        path));
+  const bool is_model = program::looks_like_onnx(content.view());
+  if (!is_model && (options.shard > 0 || !options.dims.empty()))
+    throw InputError(
+        fmt::format("{}: --{} is for ONNX models; required one", path, options.shard > 0 ? "shard" : "dim"));
+  GraphFile file = is_model                                ? read_model(path, std::move(content), machine, options)
+                   : program::looks_like_ein(content.text) ? read_program(path, content.text, machine)
+                                                           : read_graph_text(path, content.text, options);
+  group(file, options);
+  if (!options.times.empty()) {
+    if (machine == nullptr)
+      throw InputError(fmt::format("{}: found --times without a machine; required --machine", path));
+    apply_times(file, *machine, options.times);
+  }
+  return file;
+}
+
 }  // namespace
 
-program::Speeds speeds_of(const Machine& machine) {
+program::Speeds speeds_of(const Machine& machine, std::optional<Links> links) {
   const Device& device = machine.device(0);
   program::Speeds speeds;
   speeds.flops_per_second = 0;
@@ -156,6 +190,9 @@ program::Speeds speeds_of(const Machine& machine) {
   if (machine.device_count() > 1) {
     speeds.link_bytes_per_second = or_unlimited(machine.link(0, 1).bytes_per_second);
     speeds.latency = machine.link(0, 1).latency;
+    // What is handed over is read from the caches of another device, or from the memory that both have.
+    if (links.value_or(machine.link_model()) == Links::shared)
+      speeds.link_bytes_per_second = speeds.memory_bytes_per_second;
   }
   return speeds;
 }
@@ -191,34 +228,23 @@ Granularity parse_granularity(std::string_view text) {
 }
 
 GraphFile read_graph_file(const std::string& path, const Machine* machine, const LoadOptions& options) {
-  return parse_graph_file(path, read_file(path), machine, options);
+  // What runs keeps its weights, and they are large; other verbs keep the whole file, to write it with devices in it.
+  std::error_code unknown;
+  if (options.runnable && std::filesystem::is_regular_file(path, unknown))
+    if (auto file = std::make_shared<const MappedFile>(path, path); program::looks_like_onnx(file->content()))
+      return parse_content(path, {{}, std::move(file)}, machine, options);
+  return parse_content(path, {read_file(path)}, machine, options);
 }
 
 GraphFile parse_graph_file(const std::string& path, std::string content, const Machine* machine,
                            const LoadOptions& options) {
-  if (options.shard == LoadOptions::kAutoShard)
-    throw InputError(fmt::format("{}: found --shard auto; required a number, except in 'doppler place'", path));
-  const bool is_model = program::looks_like_onnx(content);
-  if (!is_model && (options.shard > 0 || !options.dims.empty()))
-    throw InputError(
-        fmt::format("{}: --{} is for ONNX models; required one", path, options.shard > 0 ? "shard" : "dim"));
-  GraphFile file = is_model                           ? read_model(path, std::move(content), machine, options)
-                   : program::looks_like_ein(content) ? read_program(path, content, machine)
-                                                      : read_graph_text(path, content, options);
-  group(file, options);
-  if (!options.times.empty()) {
-    if (machine == nullptr)
-      throw InputError(fmt::format("{}: found --times without a machine; required --machine", path));
-    apply_times(file, *machine, options.times);
-  }
-  return file;
+  return parse_content(path, {std::move(content)}, machine, options);
 }
 
 Problem make_problem(const GraphFile& file, const Machine& machine, const LoadOptions& options) {
   Rules rules = options.rules;
   rules.links = options.links.value_or(machine.link_model());
-  const Problem problem(file.graph, std::make_shared<Machine>(machine), rules,
-                        parse_pins(*file.graph, machine, options.pins));
+  const Problem problem(file.graph, std::make_shared<Machine>(machine), rules, parse_pins(file, machine, options.pins));
   if (file.model) return problem.with(file.model);
   return file.program ? problem.with(file.program) : problem;
 }

@@ -50,6 +50,7 @@ Provenance provenance_of(const json& file) {
   read_if_there(file, "machine", made.machine);
   read_if_there(file, "discipline", made.discipline);
   read_if_there(file, "links", made.links);
+  read_if_there(file, "shard", made.shard);
   for (const auto& [key, value] : {std::pair("makespan", &made.makespan), {"lower_bound", &made.lower_bound}})
     if (const auto found = file.find(key); found != file.end() && found->is_number()) *value = found->get<Seconds>();
   return made;
@@ -123,6 +124,7 @@ std::string placement_to_json(const Placement& placement, const Provenance& prov
                                  {"lower_bound", provenance.lower_bound},
                                  {"assignment", placement.device_of_op}};
   if (!provenance.fingerprint.empty()) file["fingerprint"] = provenance.fingerprint;
+  if (provenance.shard > 0) file["shard"] = provenance.shard;
   if (!placement.priority.empty()) file["priority"] = placement.priority;
   if (!placement.cause_of_op.empty()) {
     auto& causes = file["causes"] = nlohmann::ordered_json::array();

@@ -52,7 +52,7 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machi
                  std::vector<Pin> pins)
     : graph_(std::move(graph)),
       machine_(std::move(machine)),
-      costs_(std::make_shared<Costs>(graph_, machine_)),
+      costs_(std::make_shared<Costs>(graph_, machine_, rules.links == Links::shared)),
       rules_(rules) {
   check_rules(rules_, *machine_);
   choices_ = choose(std::move(pins), {});

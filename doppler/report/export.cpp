@@ -11,6 +11,7 @@
 #include "doppler/base/parse_enum.h"
 #include "doppler/problem/graph_files.h"
 #include "doppler/problem/modules.h"
+#include "doppler/program/onnx/multi_device.h"
 #include "doppler/report/export_layers.h"
 
 namespace doppler {
@@ -74,23 +75,25 @@ std::string device_map_of(const GraphFile& file, const Placement& placement, con
 }  // namespace
 
 std::string_view to_string(ExportFormat format) {
-  constexpr std::string_view kNames[] = {"onnx", "device-map", "ort", "llama-cpp", "layers"};
+  constexpr std::string_view kNames[] = {"onnx", "device-map", "ort", "llama-cpp", "onnx-multi-device", "layers"};
   return kNames[static_cast<int>(format)];
 }
 ExportFormat parse_export_format(std::string_view text) {
   return parse_enum(text, "--export",
                     std::array{ExportFormat::onnx, ExportFormat::device_map, ExportFormat::ort, ExportFormat::llama_cpp,
-                               ExportFormat::layers});
+                               ExportFormat::onnx_multi_device, ExportFormat::layers});
 }
 std::string export_help() {
   return "onnx (the model with a device per node), device-map (modules to devices, as Hugging Face takes them), ort "
          "(the "
-         "model annotated for ONNX Runtime), llama-cpp (its flags), layers (strings of vLLM, Megatron and torchtitan)";
+         "model annotated for ONNX Runtime), onnx-multi-device (the model with device configurations of IR 11), "
+         "llama-cpp (its flags), layers (strings of vLLM, Megatron and torchtitan)";
 }
 Granularity granularity_for(ExportFormat format) {
   switch (format) {
     case ExportFormat::onnx:
     case ExportFormat::ort:
+    case ExportFormat::onnx_multi_device:
       return Granularity::op;
     case ExportFormat::device_map:
       return Granularity::module;
@@ -131,6 +134,11 @@ std::string export_placement(ExportFormat format, const GraphFile& file, const P
   if (format == ExportFormat::layers) return pipeline_strings(layer_partition(file, placement, machine), machine);
   std::vector<DeviceId> devices;
   for (const OpId op : file.onnx->op_of_node) devices.push_back(placement.device_of_op[op]);
+  if (format == ExportFormat::onnx_multi_device) {
+    std::vector<std::string> all;
+    for (DeviceId id = 0; id < machine.device_count(); ++id) all.push_back(machine.device(id).name);
+    return program::configure_devices(file.path, file.onnx->content, "doppler", all, devices);
+  }
   std::vector<std::string> names;
   for (const DeviceId device : devices) names.push_back(machine.device(device).name);
   if (format == ExportFormat::onnx) return program::annotate_onnx(file.onnx->content, names);

@@ -8,11 +8,12 @@
 namespace doppler {
 
 enum class ExportFormat : std::uint8_t {
-  onnx,        // the model with a device in the metadata of every node
-  device_map,  // modules to devices
-  ort,         // the model with layer_ann in the metadata of every node, and ONNX Runtime's setting that uses it
-  llama_cpp,   // flags of llama.cpp
-  layers,      // consecutive layers as vLLM, Megatron and torchtitan take them
+  onnx,               // the model with a device in the metadata of every node
+  device_map,         // modules to devices
+  ort,                // the model with layer_ann in the metadata of every node, and ONNX Runtime's setting that uses it
+  llama_cpp,          // flags of llama.cpp
+  onnx_multi_device,  // the model with the device configurations of ONNX's IR version 11
+  layers,             // consecutive layers as vLLM, Megatron and torchtitan take them
 };
 std::string_view to_string(ExportFormat format);
 ExportFormat parse_export_format(std::string_view text);  // throws InputError

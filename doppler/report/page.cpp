@@ -1,10 +1,11 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doppler/base/version.h"
 #include "doppler/report.h"
 #include "doppler/report/page_bundle.h"
-#include "doppler/report/plots.h"
 
 namespace doppler {
 namespace {
@@ -47,7 +48,11 @@ std::string entry(const NamedResult& named) {
   std::string text = to_json(named.result);
   text.erase(text.find_last_of('}'));
   text += fmt::format(",\"name\":{}", quoted(named.name));
-  if (!named.metrics.empty()) text += fmt::format(",\"metrics\":[{}]", fmt::join(named.metrics, ",\n"));
+  if (!named.metrics.empty()) {
+    std::string objects = named.metrics.substr(0, named.metrics.find_last_not_of('\n') + 1);
+    std::replace(objects.begin(), objects.end(), '\n', ',');  // JSON has no other line ends outside of texts
+    text += fmt::format(",\"metrics\":[{}]", objects);
+  }
   return text + "}";
 }
 
@@ -66,13 +71,12 @@ std::string page(const PageBundle& bundle, const std::string& title, const std::
       embedded(report), bundle.script);
 }
 
-// Without a script: the text of every result, and its plot where it has one.
+// Without a script: the text of every result, and its picture where it has one.
 std::string plain_page(const std::string& title, const std::vector<NamedResult>& results) {
   std::string body;
   for (const NamedResult& named : results) {
     body += fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", escaped(named.name), escaped(to_text(named.result)));
-    if (const auto* validity = std::get_if<ValidityResult>(&named.result)) body += plot_to_svg(scatter_plot(*validity));
-    if (const auto* service = std::get_if<ServiceResult>(&named.result)) body += plot_to_svg(service_plot(*service));
+    if (has_picture(named)) body += picture_svg({named});
   }
   return fmt::format(
       "{}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"

@@ -18,24 +18,6 @@ constexpr int kTicks = 6;         // about so many per axis
 // Okabe and Ito (2008).
 constexpr const char* kPalette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    if (letter == '&') {
-      result += "&amp;";
-    } else if (letter == '<') {
-      result += "&lt;";
-    } else if (letter == '>') {
-      result += "&gt;";
-    } else if (letter == '"') {
-      result += "&quot;";
-    } else {
-      result += static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
-    }
-  }
-  return result;
-}
-
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
 
@@ -54,15 +36,6 @@ struct Range {
     return result;
   }
 };
-
-// 1, 2 or 5 times a power of ten.
-double tick_distance(const Range& range) {
-  const double rough = (range.high - range.low) / kTicks;
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double step : {1.0, 2.0, 5.0})
-    if (rough <= step * power) return step * power;
-  return 10 * power;
-}
 
 bool drawn(double x, double y) { return std::isfinite(x) && std::isfinite(y); }
 
@@ -108,7 +81,7 @@ class Drawing {
   }
   std::string colour(std::size_t series) const {
     const std::string& given = plot_.series[series].colour;
-    return given.empty() ? kPalette[series % std::size(kPalette)] : escaped(given);
+    return given.empty() ? kPalette[series % std::size(kPalette)] : escaped_for_svg(given);
   }
   void line(double x1, double y1, double x2, double y2, const char* stroke, const char* dashes) {
     add(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-dasharray="{}"/>)"
@@ -118,12 +91,12 @@ class Drawing {
   void words(double x, double y, const char* anchor, const std::string& text, const std::string& more = "") {
     add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}"{}>{}</text>)"
         "\n",
-        x, y, anchor, more, escaped(text));
+        x, y, anchor, more, escaped_for_svg(text));
   }
 
   void draw_axes() {
     const auto each_tick = [](const Range& range, auto draw_tick) {
-      const double step = tick_distance(range);
+      const double step = tick_distance((range.high - range.low) / kTicks);
       for (double n = std::ceil(range.low / step); n * step <= range.high; ++n) draw_tick(n * step + 0.0);  // never -0
     };
     each_tick(x_, [&](double x) {
@@ -183,6 +156,31 @@ class Drawing {
 };
 
 }  // namespace
+
+double tick_distance(double rough) {
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (rough <= step * power) return step * power;
+  return 10 * power;
+}
+
+std::string escaped_for_svg(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '&') {
+      result += "&amp;";
+    } else if (letter == '<') {
+      result += "&lt;";
+    } else if (letter == '>') {
+      result += "&gt;";
+    } else if (letter == '"') {
+      result += "&quot;";
+    } else {
+      result += static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
+    }
+  }
+  return result;
+}
 
 std::string plot_to_svg(const Plot& plot) { return Drawing(plot).draw(); }
 

@@ -30,4 +30,9 @@ struct Plot {
 // newline.
 std::string plot_to_svg(const Plot& plot);
 
+// Returns the next number that is not less and 1, 2 or 5 times a power of ten.
+double tick_distance(double rough);
+// Returns the text as it may stand in SVG; control characters become '?'.
+std::string escaped_for_svg(const std::string& text);
+
 }  // namespace doppler

@@ -51,6 +51,11 @@ void fields(Archive& a, T& chain) {
   a("id", chain.id);
   a("waits", chain.waits);
 }
+template <typename Archive, Is<Schedule::Elsewhere> T>
+void fields(Archive& a, T& elsewhere) {
+  a("op", elsewhere.op);
+  a("makespan", elsewhere.makespan);
+}
 template <typename Archive, Is<Schedule> T>
 void fields(Archive& a, T& schedule) {
   a.unit("unit", schedule.unitless);
@@ -68,6 +73,7 @@ void fields(Archive& a, T& schedule) {
   a("transfers", schedule.transfers);
   a("gaps", schedule.gaps);
   a("chain", schedule.chain);
+  a("elsewhere", schedule.elsewhere);
 }
 
 }  // namespace doppler

@@ -48,6 +48,10 @@ std::string text_of(const SimulationResult& result) {
                         time(outcome.p95.value_or(*outcome.expected)),
                         outcome.expected_bound ? fmt::format(", at best {}", time(*outcome.expected_bound)) : "",
                         percent(outcome.jitter));
+  else if (outcome.jitter > 0 && outcome.feasible)
+    text +=
+        fmt::format("expected     not known: times vary by {} on this machine, and there was no time to draw them\n",
+                    percent(outcome.jitter));
   text += fmt::format("lower bound  {} ({})\n", time(outcome.made.lower_bound), to_string(outcome.bound_kind));
   text += fmt::format("gap          {}\n", outcome.optimal ? "0 %, proven optimal" : percent(outcome.gap));
   text += fmt::format("transfers    {}, {}\n", result.transfers.transfers, format_bytes(result.transfers.bytes));
@@ -66,7 +70,8 @@ std::string note_on_one_device(const PlaceResult& result) {
   std::string text = outcome.gap <= kEnough
                          ? fmt::format("one device is enough: {}, and no placement can be more than {} faster\n", why,
                                        percent(outcome.gap))
-                         : fmt::format("one device will do: {}; at most {} could be won\n", why, percent(outcome.gap));
+                         : fmt::format("'{}' put everything on one device; at most {} could be won by using more\n",
+                                       outcome.made.method, percent(outcome.gap));
   if (result.hint)
     text += fmt::format("cutting ops helps: --shard {} is predicted to take {}, {:.2f} times as fast\n",
                         result.hint->parts, format_time(result.hint->makespan, outcome.unitless),
@@ -234,6 +239,7 @@ std::string text_of(const RunResult& run) {
     text += fmt::format("one device  {}  (speed-up {:.2f})\n", time(*run.one_device), *run.one_device / run.measured);
   else if (run.timed_one_device && !run.interrupted)
     text += "one device  cannot hold the graph\n";
+  if (!run.noise.empty()) text += fmt::format("noise       {}: these times mean little\n", run.noise);
   if (run.devices == "emulated") text += "devices     emulated: ops take their modelled time\n";
   Table table({{"device", Table::Align::left},
                {"ops"},
@@ -242,13 +248,14 @@ std::string text_of(const RunResult& run) {
                {"data"},
                {"channel"},
                {"memory"},
+               {"others"},
                {"done"},
                {"peak memory"}});
   for (const RunResult::Device& device : run.device_times) {
     const auto share = [&](Seconds part) { return percent(part / run.last); };
     table.add_row({device.name, fmt::to_string(device.ops), share(device.time.busy), share(device.time.copying),
                    share(device.time.data), share(device.time.channel), share(device.time.memory),
-                   share(device.time.done), format_bytes(device.peak_memory)});
+                   share(device.time.others), share(device.time.done), format_bytes(device.peak_memory)});
   }
   return text + "\n" + table.text();
 }
@@ -353,6 +360,7 @@ std::string text_of(const CalibrationResult& calibration) {
     text += fmt::format("\nlinks: {} {} ({} transfers), {}\n", format_seconds(calibration.latency), rate,
                         calibration.transfers, calibration.links);
   }
+  if (!calibration.noise.empty()) text += fmt::format("noise: {}: this machine predicts little\n", calibration.noise);
   if (!calibration.products.empty()) text += "products: " + text_of(calibration.products);
   return text + jitter +
          fmt::format("runs take {:.3f} times what their ops and transfers explain; the machine's times contain it\n",

@@ -176,4 +176,26 @@ std::string text_of(const MachineList& list) {
          "\nuniform:N has N equal devices for graphs with times of their own, uniform:N:16GiB such with a memory.\n";
 }
 
+std::string text_of(const SplitResult& split) {
+  Table table({{"part", Table::Align::left},
+               {"device", Table::Align::left},
+               {"level"},
+               {"nodes"},
+               {"parameters"},
+               {"receives"},
+               {"gives"}});
+  const auto total = [](const std::vector<SplitResult::Value>& values) {
+    Bytes bytes = 0;
+    for (const SplitResult::Value& value : values) bytes += value.bytes;
+    return fmt::format("{} ({})", format_bytes(bytes), values.size());
+  };
+  for (const SplitResult::Part& part : split.parts)
+    table.add_row({part.file, part.device, std::to_string(part.level), std::to_string(part.nodes),
+                   format_bytes(part.parameter_bytes), total(part.inputs), total(part.outputs)});
+  return table.text() +
+         (split.unchecked.empty()
+              ? "every part is valid by ONNX's checker\n"
+              : fmt::format("not all checked, for ONNX's checker refuses the whole model: {}\n", split.unchecked));
+}
+
 }  // namespace doppler

@@ -10,5 +10,6 @@ namespace doppler {
 std::string text_of(const WhyResult& why);
 std::string text_of(const DiffResult& diff);
 std::string text_of(const MachineList& list);
+std::string text_of(const SplitResult& split);
 
 }  // namespace doppler

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doppler/graph.h"
+#include "doppler/sim/memory.h"
 
 namespace doppler {
 namespace {
@@ -41,14 +42,19 @@ class Lanes {
 
 class TraceWriter {
  public:
-  TraceWriter(const Timeline& timeline, const Graph& graph, const Machine& machine)
-      : timeline_(timeline), graph_(graph), machine_(machine), microseconds_(graph.unitless() ? 1.0 : 1e6) {}
+  TraceWriter(const Timeline& timeline, const Problem& problem)
+      : timeline_(timeline),
+        problem_(problem),
+        graph_(problem.graph()),
+        machine_(problem.machine()),
+        microseconds_(graph_.unitless() ? 1.0 : 1e6) {}
 
   std::string write() {
     add("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (DeviceId id = 0; id < machine_.device_count(); ++id) name_device(id);
     write_executions();
     for (const Timeline::Transfer& move : timeline_.transfers) write_transfer(move);
+    write_memory();
     add("\n]}}\n");
     return std::move(text_);
   }
@@ -121,6 +127,12 @@ class TraceWriter {
     }
   }
 
+  void write_memory() {
+    for (const MemoryStep& step : memory_over_time(problem_, timeline_))
+      event(R"({{"ph":"C","name":"memory","pid":{},"ts":{:.4f},"args":{{"bytes":{}}}}})", step.device,
+            step.time * microseconds_, step.used);
+  }
+
   // Arrows attach to the slice that encloses their time on their thread, so both ends use the start of a
   // slice.
   void arrow(const Point& from, const Point& to) {
@@ -131,6 +143,7 @@ class TraceWriter {
   }
 
   const Timeline& timeline_;
+  const Problem& problem_;
   const Graph& graph_;
   const Machine& machine_;
   double microseconds_;  // per unit of the timeline
@@ -145,8 +158,8 @@ class TraceWriter {
 
 }  // namespace
 
-std::string timeline_to_trace(const Timeline& timeline, const Graph& graph, const Machine& machine) {
-  return TraceWriter(timeline, graph, machine).write();
+std::string timeline_to_trace(const Timeline& timeline, const Problem& problem) {
+  return TraceWriter(timeline, problem).write();
 }
 
 }  // namespace doppler

@@ -6,7 +6,7 @@
 
 namespace doppler {
 
-// When each channel of each link is free. With free links a transfer never waits; a receiver that copies is one
+// When each channel of each link is free. With free links and between devices of one memory a transfer never waits; a receiver that copies is one
 // channel for all that comes to it. Internal to doppler/sim.
 class ChannelClock {
  public:
@@ -17,7 +17,7 @@ class ChannelClock {
 
   explicit ChannelClock(const SimTables& tables)
       : devices_(tables.device_count()), links_(tables.problem().rules().links) {
-    if (links_ == Links::free) return;
+    if (are_delays(links_)) return;
     if (links_ == Links::receiver) {
       free_at_.resize(devices_);
       return;
@@ -32,7 +32,7 @@ class ChannelClock {
 
   // Takes the channel from src to dst that is free first.
   Grant transfer(DeviceId src, DeviceId dst, Seconds now, Seconds duration) {
-    if (links_ == Links::free) return {0, now, now + duration};
+    if (are_delays(links_)) return {0, now, now + duration};
     if (links_ == Links::receiver) {
       const Seconds start = std::max(now, free_at_[dst]);
       return {0, start, free_at_[dst] = start + duration};

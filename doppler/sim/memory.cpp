@@ -18,10 +18,13 @@ struct Event {
   OpId op;  // who is to blame if it does not fit
 };
 
-// Life of one tensor: on its producer's device and on each destination.
-void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<const Timeline::Execution*>& run_of_op,
+// Life of one tensor: on its producer's device and on each destination. What is handed over stays where it was made.
+void add_tensor_events(const Problem& problem, TensorId tensor,
+                       const std::vector<const Timeline::Execution*>& run_of_op,
                        const std::vector<Timeline::Transfer>& transfers, std::span<const std::uint32_t> moves,
                        std::vector<Event>& events) {
+  const Graph& graph = problem.graph();
+  const bool stays = problem.rules().links == Links::shared;
   const Bytes bytes = graph.bytes(tensor);
   if (bytes == 0) return;
   const OpId producer = graph.producer(tensor);
@@ -40,15 +43,16 @@ void add_tensor_events(const Graph& graph, TensorId tensor, const std::vector<co
   Seconds released = graph.consumers(tensor).empty() ? kForever : last_use(produced.device, produced.end);
   for (const std::uint32_t index : moves) {
     const Timeline::Transfer& move = transfers[index];
-    released = std::max(released, move.end);
-    live(move.dst, move.start, last_use(move.dst, move.end));
+    released = std::max(released, stays ? last_use(move.dst, move.end) : move.end);
+    if (!stays) live(move.dst, move.start, last_use(move.dst, move.end));
   }
   live(produced.device, produced.start, released);
 }
 
 // Everything that takes or releases memory while the run goes on, by time.
-std::vector<Event> events_of(const Graph& graph, const Timeline& timeline,
+std::vector<Event> events_of(const Problem& problem, const Timeline& timeline,
                              const std::vector<const Timeline::Execution*>& run_of_op) {
+  const Graph& graph = problem.graph();
   // Transfers by tensor, a counting sort.
   std::vector<std::uint32_t> first(std::size_t{graph.tensor_count()} + 1, 0), moves(timeline.transfers.size());
   for (const Timeline::Transfer& transfer : timeline.transfers) ++first[transfer.tensor];
@@ -58,7 +62,7 @@ std::vector<Event> events_of(const Graph& graph, const Timeline& timeline,
   std::vector<Event> events;
   events.reserve(2 * (graph.tensor_count() + moves.size()));
   for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor)
-    add_tensor_events(graph, tensor, run_of_op, timeline.transfers,
+    add_tensor_events(problem, tensor, run_of_op, timeline.transfers,
                       std::span(moves).subspan(first[tensor], first[tensor + 1] - first[tensor]), events);
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tie(a.time, a.takes, a.device, a.op) < std::tie(b.time, b.takes, b.device, b.op);
@@ -119,7 +123,7 @@ void account_memory(const Problem& problem, Timeline& timeline) {
     if (graph.parameter_bytes(execution.op) > 0) check(execution.device, execution.op);
   timeline.peak_memory = used;
 
-  for (const Event& event : events_of(graph, timeline, run_of_op)) {
+  for (const Event& event : events_of(problem, timeline, run_of_op)) {
     if (!event.takes) {
       used[event.device] -= event.bytes;
       continue;
@@ -140,7 +144,7 @@ std::vector<MemoryStep> memory_over_time(const Problem& problem, const Timeline&
   }
   std::vector<MemoryStep> steps;
   for (DeviceId device = 0; device < used.size(); ++device) steps.push_back({0, device, used[device]});
-  for (const Event& event : events_of(graph, timeline, run_of_op)) {
+  for (const Event& event : events_of(problem, timeline, run_of_op)) {
     used[event.device] += event.takes ? event.bytes : -event.bytes;
     steps.push_back({event.time, event.device, used[event.device]});
   }

@@ -9,7 +9,7 @@ namespace doppler {
 
 bool OrderedEvaluator::supports(const Problem& problem) {
   const Rules& rules = problem.rules();
-  if (rules.links != Links::free || rules.bulk_synchronous) return false;
+  if (!are_delays(rules.links) || rules.bulk_synchronous) return false;
   for (DeviceId id = 0; id < problem.device_count(); ++id)
     if (problem.machine().device(id).slots != 1) return false;
   return true;

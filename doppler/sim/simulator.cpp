@@ -51,7 +51,7 @@ struct Simulator::State {
       bulk_synchronous.emplace(tables);
     } else if (rules.ties == Ties::published) {
       published.emplace(tables);
-    } else if (rules.links == Links::free &&
+    } else if (are_delays(rules.links) &&
                (rules.discipline == Discipline::fifo || rules.discipline == Discipline::ordered)) {
       list.emplace(tables);
     } else {

@@ -96,8 +96,15 @@ std::vector<DeviceTime> account_time(const Problem& problem, const Timeline& tim
     time.busy += execution.end - execution.start;
     free_at[execution.device] = execution.end;
   }
-  for (DeviceId device = 0; device < problem.device_count(); ++device)
-    result[device].done = timeline.makespan - free_at[device];
+  for (DeviceId device = 0; device < problem.device_count(); ++device) {
+    DeviceTime& time = result[device];
+    time.done = timeline.makespan - free_at[device];
+    if (timeline.others.empty()) continue;
+    time.others = std::min(timeline.others[device], time.memory + time.busy);
+    const Seconds unexplained = std::min(time.others, time.memory);
+    time.memory -= unexplained;
+    time.busy -= time.others - unexplained;
+  }
   return result;
 }
 

@@ -18,13 +18,14 @@ struct JitterDraw;
 //   overhead + max(flops / rate, (bytes read + bytes written) / memory bandwidth),
 // each times the device's slowdown.
 // A tensor's time is its explicit transfer time times the link's cost factor if given, otherwise
-//   latency + bytes / bandwidth.
+//   latency + bytes / bandwidth,
+// and the latency alone where devices have one memory and hand over (Links::shared).
 // Devices that are equal but for their names share a column, and links that are equal share one, so the
 // tables stay small for large graphs.
 class Costs {
  public:
   // Throws InputError if an op has no cost on any device.
-  Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine);
+  Costs(std::shared_ptr<const Graph> graph, std::shared_ptr<const Machine> machine, bool hands_over = false);
   Costs(Graph graph, Machine machine)
       : Costs(std::make_shared<Graph>(std::move(graph)), std::make_shared<Machine>(std::move(machine))) {}
 
@@ -70,7 +71,7 @@ class Costs {
   void classify_devices();
   void classify_links();
   void fill_op_times();
-  void fill_transfer_times();
+  void fill_transfer_times(bool hands_over);
 
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const Machine> machine_;

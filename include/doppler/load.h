@@ -7,7 +7,8 @@
 //   for (const std::string& warning : model.file.warnings) std::cerr << warning << "\n";
 //   doppler::place(model.problem);
 //
-// Limits. A model that is cut (shard) gives costs, not something to run; one that is not runs (docs/models.md). The machine decides how a program is cut, so load it anew for another machine.
+// Limits. A model that is cut (shard) runs on devices of one memory (Links::shared); for others it gives costs alone. The
+// machine decides how a program or model is cut, so load it anew for another machine.
 
 #include <limits>
 #include <map>
@@ -45,7 +46,9 @@ struct LoadOptions {
   std::uint32_t shard = 0;
   Granularity granularity = Granularity::op;
   std::vector<std::string> times = {};  // files with measured times of ops (docs/profiles.md), for their device types
-  bool rewrite = true;    // ONNX: fuse nodes first, as an engine runs them; a model that is cut stays as it is
+  // ONNX: fuse nodes first, as an engine runs them, also before a model is cut. Without it, a model that is cut for
+  // devices with memories of their own may also be cut where no kernel follows.
+  bool rewrite = true;
   bool runnable = false;  // keep what running a program or model takes; takes as long as lowering it
 };
 
@@ -55,10 +58,10 @@ struct GraphFile {
   std::string format;  // "native", "published", "stg", "wfcommons", "dnn-partitioning", "onnx", "ein"
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const program::RunnableProgram> program;  // null: none, or not asked for
-  std::shared_ptr<const model::RunnableModel> model;        // null: no ONNX model, one that was cut, or not asked for
-  bool has_program = false;                                 // the file carries one
-  std::shared_ptr<const OnnxFile> onnx;                     // null: the file is no ONNX model
-  std::vector<std::string> warnings;                        // what the user should know, one line each
+  std::shared_ptr<const model::RunnableModel> model;  // null: no ONNX model, one that cannot be run, or not asked for
+  bool has_program = false;                           // the file carries one
+  std::shared_ptr<const OnnxFile> onnx;               // null: the file is no ONNX model
+  std::vector<std::string> warnings;                  // what the user should know, one line each
 };
 
 // Reads a file in any format of docs/formats.md, by content; "-" is standard input. A program is cut for `machine`, one

@@ -73,7 +73,10 @@ enum class Links : std::uint8_t {
   free,      // pure delay, any number at a time; the published semantics
   channels,  // Link::channels at a time per direction, first come first served
   receiver,  // the destination copies them itself, between two of its ops: a box without a core to spare
+  shared,    // the devices have one memory and hand over: nothing is copied, and Link::latency is all that it takes
 };
+// Whether no transfer waits for another: each takes its own time and nothing else.
+constexpr bool are_delays(Links links) { return links == Links::free || links == Links::shared; }
 std::string_view to_string(Links links);
 Links parse_links(std::string_view text);  // throws InputError
 

@@ -47,7 +47,7 @@ struct PlaceOptions {
   std::string graph = {};                          // the name that results have for the graph; empty: its title
   std::function<void(const Progress&)> on_progress = {};  // called now and then, from the calling thread
   // What place_file() begins with, for what it has read; the answer is never worse. None: nothing.
-  std::function<Placement(const LoadedProblem&)> start = {};
+  std::function<std::optional<Placement>(const LoadedProblem&)> start = {};
   // The same for place().
   std::optional<Placement> start_placement = {};
   // Called by place_file() with what it has read, before that is placed; what it throws ends the call.

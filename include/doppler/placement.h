@@ -63,6 +63,7 @@ struct Provenance {
   std::uint64_t evaluations = 0;  // simulations it used
   std::string graph, machine, discipline, links;
   std::string fingerprint = {};  // of the graph's ops and edges (Graph::fingerprint()); empty: unknown
+  std::uint64_t shard = 0;       // a model that was cut: in at most how many blocks per op
   Seconds makespan = 0, lower_bound = 0;
 
   bool operator==(const Provenance&) const = default;

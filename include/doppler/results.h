@@ -105,8 +105,9 @@ struct PlaceResult {
 
 struct ComparisonRow {
   Outcome outcome;
-  std::size_t ops = 0;  // of its graph
-  bool added = false;   // not asked for: the strongest cheap baseline
+  std::size_t ops = 0;                   // of its graph
+  bool added = false;                    // not asked for: the strongest cheap baseline
+  std::vector<double> utilisation = {};  // by device, as DeviceUse has it; none where nothing was found
 
   bool operator==(const ComparisonRow&) const = default;
 };
@@ -343,7 +344,10 @@ struct RunResult {
   bool timed_one_device = true;       // whether somebody wanted to know
   std::optional<Seconds> one_device;  // median; none if one cannot hold the graph, or if interrupted
   bool interrupted = false;
-  Seconds last = 0;  // the makespan that the devices' times are of
+  std::size_t asked_for = 0;  // runs; fewer were made if it was interrupted or took too long
+  double others = 0;          // the share of the devices' time in which their cores were other threads' or processes'
+  std::string noise = {};     // why the times mean little; empty: they do not
+  Seconds last = 0;           // the makespan that the devices' times are of
   std::vector<Device> device_times;
   std::optional<Schedule> schedule = {}, simulated = {};  // of the last run, and predicted; where somebody asked for it
 
@@ -450,8 +454,40 @@ struct CalibrationResult {
   double tail_probability = 0, tail_factor = 1;  // its tail
   Fit fit;
   double stretch = 1;
+  double others = 0;       // as of RunResult
+  std::string noise = {};  // why the machine predicts little; empty: it does not
 
   bool operator==(const CalibrationResult&) const = default;
+};
+
+// ---- split ----
+
+// A model in parts, each a model of its own: what flows between them and in which order they run. It is also the
+// manifest beside the parts.
+struct SplitResult {
+  struct Value {
+    std::string name, dtype;
+    std::vector<std::uint64_t> shape = {};
+    Bytes bytes = 0;
+    std::string from = {};  // the file of the part that makes it, or "model": it is fed in, or a parameter
+
+    bool operator==(const Value&) const = default;
+  };
+  struct Part {
+    std::string file, device;
+    std::size_t level = 0;  // parts of one level do not wait for one another
+    std::size_t nodes = 0;
+    Bytes parameter_bytes = 0;
+    std::vector<Value> inputs, outputs;
+
+    bool operator==(const Part&) const = default;
+  };
+  std::string graph, machine;
+  std::vector<Value> inputs, outputs;  // of the whole
+  std::vector<Part> parts;             // in an order in which they can run
+  std::string unchecked = {};          // why ONNX's checker did not look at them; empty: it did, and found nothing
+
+  bool operator==(const SplitResult&) const = default;
 };
 
 // ---- train ----
@@ -487,9 +523,9 @@ struct TrainingResult {
   bool operator==(const TrainingResult&) const = default;
 };
 
-using AnyResult =
-    std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RewriteResult, RunResult,
-                 ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult, DiffResult, MachineList>;
+using AnyResult = std::variant<SimulationResult, PlaceResult, Comparison, GraphFacts, PlanResult, RewriteResult,
+                               RunResult, ServiceResult, ValidityResult, CalibrationResult, TrainingResult, WhyResult,
+                               DiffResult, MachineList, SplitResult>;
 
 // The JSON that others script against (docs/json.md), ending with a newline. It says what kind of result it is.
 std::string to_json(const AnyResult& result);

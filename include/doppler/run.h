@@ -26,6 +26,7 @@ struct ExecutorOptions {
   // "cpu": real kernels, a pinned core per device. "cuda": real kernels, device i is GPU i. "emulated": every op takes
   // its modelled time.
   std::string devices = "cpu";
+  std::string engine = "threads";  // what runs cpu devices: our own runtime, or "starpu"
   double time_scale =
       0;  // emulated: real seconds per modelled second or unit; 0: 1, or half a second a run without unit
   std::map<DeviceId, double> slowdown = {};  // emulated: how many times as long a device takes
@@ -42,8 +43,9 @@ struct ExecutorOptions {
 std::shared_ptr<Executor> make_executor(const Problem& problem, const ExecutorOptions& options = {});
 
 struct MeasureOptions {
-  unsigned repeat = 20, warmup = 3;                             // runs that count, and runs before them
-  bool one_device = true;                                       // time everything on one device too
+  unsigned repeat = 20, warmup = 3;  // runs that count, and runs before them
+  bool one_device = true;            // time everything on one device too
+  Seconds time = 0;                  // all in all, after which it ends with what it has; 0: any
   std::function<void(unsigned run, Seconds time)> on_run = {};  // called after each, from 0 on
 };
 

@@ -62,6 +62,16 @@ struct Schedule {
     bool operator==(const Chain&) const = default;
   };
 
+  // What the whole run would take with an op elsewhere, simulated: makespan[d][i] ticks if op[i] were on device d, with
+  // the ops that must stay with it; kCannotRun where it cannot. All ops of small graphs, of larger ones those of the
+  // chain, of the largest none; none either where the run was measured.
+  struct Elsewhere {
+    Column op = {};
+    std::vector<Ticks> makespan = {};
+
+    bool operator==(const Elsewhere&) const = default;
+  };
+
   bool unitless = false, measured = false;
   Seconds makespan = 0, tick = 0;  // a tick in seconds, or in the graph's unit
   std::vector<DeviceLane> devices = {};
@@ -75,6 +85,7 @@ struct Schedule {
   Transfers transfers = {};
   Gaps gaps = {};
   Chain chain = {};
+  Elsewhere elsewhere = {};
 
   bool operator==(const Schedule&) const = default;
 };

@@ -42,7 +42,9 @@ struct Timeline {
   std::vector<Transfer> transfers;    // by start, then tensor, then destination
   std::vector<Bytes> peak_memory;     // per device: parameters + live tensors
   std::vector<Seconds> busy;          // per device: total execution time over its slots
-  std::optional<Overflow> overflow;   // the first time that memory did not suffice; the run is then infeasible
+  // Per device, of real runs: how long its thread waited for a core that others had. Empty: nobody can have it.
+  std::vector<Seconds> others = {};
+  std::optional<Overflow> overflow;  // the first time that memory did not suffice; the run is then infeasible
 
   bool feasible() const { return !overflow.has_value(); }
 };

@@ -45,6 +45,16 @@ TEST(ASchedule, HasEveryOpTransferGapAndStepOfTheChain) {
   EXPECT_EQ(schedule.time_on[1], (Schedule::Ticks{33'333'333, 50'000'000}));
 }
 
+TEST(ASchedule, SaysWhatTheWholeWouldTakeWithAnOpElsewhere) {
+  const Problem problem = chain_of_two();
+  const Schedule schedule = schedule_of(problem, kApart, simulate(problem, kApart));
+  // Either op with the other: 2 + 3 = 5 s of 6, without a transfer. Where they are: 6 of 6 s are 1e8 ticks.
+  EXPECT_EQ(schedule.elsewhere.op, (Schedule::Column{0, 1}));
+  EXPECT_EQ(schedule.elsewhere.makespan[0], (Schedule::Ticks{100'000'000, 83'333'333}));
+  EXPECT_EQ(schedule.elsewhere.makespan[1], (Schedule::Ticks{83'333'333, 100'000'000}));
+  EXPECT_TRUE(schedule_of(problem, kApart, simulate(problem, kApart), true).elsewhere.op.empty());  // measured
+}
+
 TEST(MemoryOverTime, RisesWithResultsAndFallsWithTheirLastUse) {
   const Problem problem = chain_of_two();
   const Timeline timeline = simulate(problem, kApart);

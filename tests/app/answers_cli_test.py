@@ -1,7 +1,11 @@
 """Answers that people can use, through the real command. Usage: DOPPLER=path/to/doppler answers_cli_test.py"""
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
+import time
 import unittest
 
 from command import CommandCase
@@ -266,7 +270,6 @@ class Forgiveness(AnswersCase):
         self.assertIn("--granularity", bash)
         script = self.write("completion", bash + 'COMP_WORDS=(doppler pla); COMP_CWORD=1; _doppler; echo "${COMPREPLY[@]}"\n'
                             'COMP_WORDS=(doppler place --gran); COMP_CWORD=2; _doppler; echo "${COMPREPLY[@]}"\n')
-        import subprocess
         done = subprocess.run(["bash", script], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stdout.split("\n")[:2], ["place", "--granularity"], done.stderr)
         self.assertTrue(self.ok("completion", "zsh").stdout.startswith("#compdef doppler"))
@@ -285,6 +288,127 @@ class Forgiveness(AnswersCase):
         self.ok("generate", "layered", "--ops", 5, "-q", "-o", self.directory / "x.json")
         self.ok("generate", "resnet50", "--image", 32, "-q", "-o", self.directory / "x.onnx")
         self.ok("lower", ROOT / "examples" / "attention.ein", "-q", "-o", self.directory / "y.json")
+
+    def test_takes_the_same_flags_in_every_verb(self):
+        graph = self.graph([("a", 1), ("b", 1)])
+        help_text = self.ok("help").stdout
+        self.assertIn("Usage: doppler [OPTIONS] SUBCOMMAND", help_text)
+        verbs = re.findall(r"^  ([a-z]+) ", help_text[help_text.index("Subcommands:"):].split("Example")[0], re.M)
+        self.assertGreater(len(verbs), 15)
+        for verb in verbs:
+            text = self.ok("help", verb).stdout
+            subcommands = re.findall(r"^  ([a-z0-9-]+) ", text[text.index("Subcommands:"):].split("Example")[0], re.M) if "Subcommands:" in text else []
+            for words in [[verb, sub] for sub in subcommands] or [[verb]]:
+                text = self.ok("help", *words).stdout
+                for flag in ("--json", "--seed", "--quiet"):
+                    self.assertIn(flag, text, words)
+        # Where they mean nothing they change nothing.
+        plain = self.ok("generate", "layered", "--ops", 5).stdout
+        self.assertEqual(self.ok("generate", "layered", "--ops", 5, "--json", "-q").stdout, plain)
+        self.assertEqual(self.ok("machines", "h100:2", "--seed", 7).stdout, self.ok("machines", "h100:2").stdout)
+        self.assertIn("change nothing", re.sub(r"\s+", " ", self.ok("help", "flags", "--json", "--seed", 1, "-q").stdout))
+        self.assertEqual(self.result("diff", graph, self.write("m", {"": 0}), self.write("n", {"": 1}), "-m", "uniform:2", "--seed", 3)["ops_moved"], 2)
+
+    def test_refuses_what_cannot_be_written_before_it_works(self):
+        graph = self.graph([("a", 1), ("b", 1)])
+        begun = time.monotonic()
+        self.fails("in no directory that exists", "place", graph, "-m", "uniform:2", "--time", "60s", "-o", "/nonexistent/x")
+        self.fails("is a directory; required a file", "place", graph, "-m", "uniform:2", "--time", "60s", "--json", self.directory)
+        self.assertLess(time.monotonic() - begun, 30)
+
+    def test_refuses_flags_that_would_do_nothing(self):
+        graph = self.graph([("a", 1), ("b", 1)])
+        for method in (["place", "--method", "heft"], ["compare", "--methods", "heft,etf"]):
+            self.fails("checkpoint: found", method[0], graph, "-m", "uniform:2", *method[1:], "--checkpoint", ROOT / "models" / "doppler.policy")
+        self.fails("which is trained on; required graphs that the policy does not see", "train", graph, "-m", "uniform:2",
+                   "--held-out", graph, "--episodes", 16, "--out", self.directory / "run")
+
+    def test_lists_the_inputs_of_a_static_model(self):
+        self.fails("names no dimension; required no name, as all sizes are fixed, but an input, such as 'x:0'", "info",
+                   MODELS / "conv.onnx", "--dim", "batch=3")
+
+    def test_says_that_time_is_a_total_and_gives_back_what_a_training_found(self):
+        graph, out = self.directory / "g.json", self.directory / "run"
+        self.ok("generate", "layered", "--ops", 30, "-o", graph)
+        training = ["train", graph, "-m", "p100x4", "--jitter", 0, "--time", "1s", "--out", out]
+        best = json.loads(self.ok(*training, "--json").stdout)["results"][0]["best"]
+        self.assertIn("note: --time 1s is the total;", self.ok(*training, "--resume").stderr)
+        placed = self.result("place", graph, "-m", "p100x4", "--jitter", 0, "--method", "doppler", "--checkpoint", out)
+        self.assertLessEqual(placed["makespan"], best)
+
+    def test_names_graphs_by_their_path(self):
+        graph = self.write("g.json", {"format": "doppler-graph", "version": 1, "title": "a title", "tensors": [],
+                                      "ops": [{"name": "a", "times": {"*": 1}}]})
+        self.fails(f"{graph}: no op named 'zz'", "place", graph, "-m", "uniform:2", "--pin", "zz=0")
+        self.fails(f"{graph}: no op or module is called 'zz'", "why", graph, self.write("m", {"": 0}), "zz", "-m", "uniform:2")
+
+    def test_says_that_the_expected_time_is_not_known(self):
+        graph = self.directory / "big.json"
+        self.ok("generate", "layered", "--ops", 30000, "-o", graph)
+        done = self.ok("place", graph, "-m", "p100x4", "--method", "memory_greedy", "--time", "10ms", "-q")
+        if not re.search(r"^expected +\d", done.stdout, re.M):
+            self.assertIn("expected     not known: times vary by", done.stdout)
+
+    def test_reads_results_of_older_versions(self):
+        graph = self.graph([("a", 1), ("b", 1)])
+        path = self.directory / "result.json"
+        self.ok("place", graph, "-m", "uniform:2", "--method", "heft", "--json", path)
+        result = json.loads(path.read_text())
+        del result["jitter"]
+        path.write_text(json.dumps(result))
+        self.ok("report", path, "-o", self.directory / "page.html")
+
+
+class OneDevice(AnswersCase):
+    def test_is_one_or_says_that_it_cannot_be(self):
+        graph = self.write("g.json", {"format": "doppler-graph", "version": 1, "tensors": [], "ops": [
+            {"name": name, "times": {"*": 1}, "parameter_bytes": 100 << 20} for name in ("a", "b")]})
+        self.fails("single: none of 2 devices can run and hold the whole graph; required one that can, or another method",
+                   "place", graph, "-m", "uniform:2:150MiB", "--method", "single", code=3)
+        near = self.result("place", graph, "-m", "uniform:2:150MiB", "--method", "near_single")
+        self.assertEqual(sorted(near["placement"]["assignment"]), [0, 1])
+        self.assertEqual(self.result("place", graph, "-m", "uniform:2:250MiB", "--method", "single")["devices_used"], 1)
+        rows = self.result("compare", graph, "-m", "uniform:2:150MiB", "--methods", "single,heft")["results"]
+        self.assertEqual([row["feasible"] for row in rows], [False, True])
+
+
+class Noise(AnswersCase):
+    def setUp(self):
+        super().setUp()
+        self.program, self.placement = self.directory / "p.json", self.directory / "placement.json"
+        self.ok("generate", "chainmm", "--size", 512, "--parts", 4, "-o", self.program)
+        self.ok("place", self.program, "-m", "cpu2", "--method", "heft", "-o", self.placement)
+
+    def measured(self, *arguments):
+        done = self.ok("run", self.program, self.placement, "-m", "cpu2", "--json", *arguments)
+        return json.loads(done.stdout), done.stderr
+
+    def test_of_other_processes_is_said_and_has_its_own_column(self):
+        # Two busy threads per core beside ours: the kernel gives each a third.
+        hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+        try:
+            result, said = self.measured("--repeat", 10, "--warmup", 0, "--no-one-device")
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+        self.assertGreater(result["others"], 0.05)
+        self.assertIn("other processes had the cores", result["noise"])
+        self.assertIn("warning: these times mean little", said)
+        for device in result["device_times"]:
+            parts = sum(device[key] for key in ("busy", "copying", "data", "channel", "memory", "others", "done"))
+            self.assertAlmostEqual(parts, result["last"], delta=1e-3 * result["last"] + 1e-6)
+
+    def test_ends_in_time_with_what_it_has(self):
+        begun = time.monotonic()
+        result, said = self.measured("--repeat", 1000000, "--time", "1s", "--no-one-device")
+        self.assertLess(time.monotonic() - begun, 60)
+        self.assertEqual(result["asked_for"], 1000000)
+        self.assertGreater(len(result["times"]), 0)
+        self.assertRegex(said, r"note: made \d+ of 1000000 runs in --time 1s")
+        box = self.directory / "box.json"
+        self.ok("calibrate", self.program, "--repeat", 100000, "--placements", 2, "--time", "1s", "-q", "-o", box)
+        self.assertIn("devices", json.loads(box.read_text()))
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ class BadInput(CommandTest):
         self.ok("generate", "random", "--ops", 9, "-o", graph)
         self.fails(3, "", "place", graph, "-m", self.machine(memory=1), "--method", "heft", "-o", output)
         self.assertEqual(output.read_text(), "precious")
-        self.fails(2, "cannot write", "place", self.stg, "-m", "uniform:2", "--method", "heft", "-o",
+        self.fails(2, "in no directory that exists", "place", self.stg, "-m", "uniform:2", "--method", "heft", "-o",
                    self.directory / "missing" / "p.json")
         self.assertEqual(sorted(p.name for p in self.directory.iterdir()),
                          ["g.json", "machine.json", "out.json", "two.stg"])
@@ -347,7 +347,9 @@ class Results(CommandTest):
 
     def test_of_compare_run_every_method_by_default(self):
         done = self.ok("compare", self.stg, "-m", "uniform:2", "--time", "100ms", "--json")
-        self.assertEqual([r["method"] for r in json.loads(done.stdout)["results"]], methods())
+        # near_single is `single` wherever that can be.
+        self.assertEqual([r["method"] for r in json.loads(done.stdout)["results"]],
+                         [method for method in methods() if method != "near_single"])
 
     def test_of_generate_are_graphs_of_the_asked_size(self):
         for family in ["layered", "random", "series-parallel", "chain-of-blocks"]:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """run, calibrate and validate as a user calls them: DOPPLER=path engine_cli_test.py."""
+import array
 import json
 import os
 import pathlib
@@ -9,6 +10,14 @@ import unittest
 from command import DOPPLER, CommandCase
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "blocks.json"
+
+
+def relative_error(ours, theirs):
+    """The largest difference of two .npy files of f32 over the largest magnitude."""
+    def values(data):
+        return array.array("f", data[10 + int.from_bytes(data[8:10], "little"):])
+    a, b = values(ours), values(theirs)
+    return max(abs(x - y) for x, y in zip(a, b, strict=True)) / max(map(abs, b))
 
 
 class EngineTest(CommandCase):
@@ -116,11 +125,28 @@ class EngineTest(CommandCase):
         calibrate = ("calibrate", EXAMPLE, "--machine", "p100x4", "--devices", "emulated", "--placements", 2, "--repeat", 2,
                      "-o", box)
         done = self.ok(*calibrate, "--jitter", 2)
-        self.assertRegex(done.stderr, r"warning: equal ops differ by \d+ % within a run; required at most 50 %")
+        self.assertRegex(done.stderr, r"warning: this machine predicts little: equal ops differ by \d+ % within a run; required at most 50 %")
         # What the emulated devices varied by, and what of the times is the emulation's own, is in the file.
         machine = json.loads(box.read_text())
         self.assertEqual(machine["emulation"]["jitter"], 2)
         self.assertLessEqual(machine["emulation"]["latency"], machine["links"]["default"]["latency"])
+
+    def test_runs_a_model_in_blocks(self):
+        model, cut, whole = self.directory / "m.onnx", self.directory / "cut", self.directory / "whole"
+        self.ok("generate", "bert-base", "--layers", 1, "--width", 64, "--heads", 4, "--hidden", 128, "--vocabulary", 50,
+                "--sequence", 32, "--weights", 1, "-o", model)
+        once = ("--repeat", 1, "--warmup", 0, "--no-one-device", "--quiet")
+        self.ok("run", model, "-m", "cpu2", *once, "--output", whole)
+        for shard in (2, 4, 1000, "auto"):
+            self.ok("run", model, "-m", "cpu2", "--shard", shard, *once, "--output", cut)
+            for path in whole.iterdir():
+                self.assertLessEqual(relative_error((cut / path.name).read_bytes(), path.read_bytes()), 1e-4)
+        # A placement is of one cut, and devices with memories of their own do not run blocks.
+        self.ok("place", model, "-m", "cpu2", "--shard", 2, "--method", "heft", "-o", self.placement)
+        self.ok("run", model, self.placement, "-m", "cpu2", "--shard", 2, *once)
+        self.fails("required one of", "run", model, self.placement, "-m", "cpu2", *once)
+        self.fails("shared links", "run", model, "-m", "p100x4", "--shard", 2, *once)
+        self.fails("between 1 and 4096", "run", model, "-m", "cpu2", "--shard", 5000, *once)
 
     def test_one_run_of_each_says_nothing_about_repeatability(self):
         rows = self.directory / "v.json"
@@ -178,7 +204,7 @@ class EngineTest(CommandCase):
             (["validate", self.graph], "--calibrate"),
             (["calibrate", timed, "--count", 2], "explicit times"),
             (["validate", timed, "--calibrate"], "explicit times"),
-            (["place", self.graph, "--machine", "cpu2", "--links", "pigeons"], "required one of free, channels, receiver"),
+            (["place", self.graph, "--machine", "cpu2", "--links", "pigeons"], "required one of free, channels, receiver, shared"),
         ):
             self.fails(text, *arguments)
 

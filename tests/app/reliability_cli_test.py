@@ -414,7 +414,11 @@ class ADirectory(ReliabilityCase):
         content = graph.read_text()
         program = json.loads(content)["program"]
         name = program["expressions"][program["outputs"][0]]["name"]
-        for bad in ("a/b", "a\\u0000b", "..\\/..\\/pwned", "x" * 252):
+        self.write("g.json", content.replace(f'"{name}', '"..\\/..\\/pwned'))
+        self.ok("run", graph, placement, "-m", "cpu2", "--repeat", 1, "--output", self.out, "-q")
+        self.assertTrue(all(path.name.startswith("..%2F..%2Fpwned") for path in self.out.iterdir()))
+        shutil.rmtree(self.out)
+        for bad in ("a\\u0000b", "x" * 252):
             self.write("g.json", content.replace(f'"{name}', f'"{bad}'))
             self.fails("required the name of a file", "run", graph, placement, "-m", "cpu2", "--output", self.out)
             self.assertFalse(self.out.exists())
@@ -538,9 +542,9 @@ class AFlag(ReliabilityCase):
         self.fails("--time: found '--quiet', a flag", "place", self.stg, "-m", "uniform:2", "--time", "--quiet")
 
     def test_for_json_is_called_as_it_was_written(self):
-        done = run("generate", "layered", "--json")
+        done = run("info", "g.json", "--json", "--json")
         self.assertEqual(done.returncode, BAD_INPUT)
-        self.assertIn("--json", done.stderr)
+        self.assertIn("--json: ", done.stderr)
         self.assertNotIn("--json=-", done.stderr)
 
 

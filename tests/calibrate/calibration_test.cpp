@@ -87,6 +87,21 @@ TEST(ACalibration, WhereReceiversCopyCountsTheCopyAlone) {
   EXPECT_NEAR(found.link(0, 1).bytes_per_second, 1e9, 1);
 }
 
+TEST(ACalibration, WhereDevicesHaveOneMemoryFindsTheLatencyAlone) {
+  // Op 1 on device 1 waits for op 0 on device 0, so that the news of its tensor, 0.1 ms, is seen; bytes take no time.
+  const World world;
+  const Machine truth("cores", {world.truth.device(0), world.truth.device(1)},
+                      std::vector<Link>(4, Link{.latency = 1e-4}), Links::shared);
+  const Problem problem(world.graph, truth, {.links = Links::shared});
+  Calibration calibration(truth, false);
+  for (const std::vector<DeviceId>& devices : {std::vector<DeviceId>{0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 0, 1}})
+    calibration.add(problem, {devices, {}, {}}, Simulator(problem).simulate({devices, {}, {}}));
+  const Machine found = calibration.machine("found");
+  EXPECT_EQ(found.link_model(), Links::shared);
+  EXPECT_NEAR(found.link(0, 1).latency, 1e-4, kRounding);
+  EXPECT_EQ(found.link(0, 1).bytes_per_second, 0);
+}
+
 // Emulated devices on which every op takes 50 µs and every transfer 30 µs longer than modelled.
 struct SlowWorld : World {
   static Machine slowed(const Machine& truth) {

@@ -9,6 +9,7 @@
 #include "doppler/learn/doppler/doppler_policy.h"
 #include "doppler/learn/policy_table.h"
 #include "doppler/learn/train/trained_policy.h"
+#include "tests/support/sanitized.h"
 
 namespace doppler::test {
 namespace {
@@ -192,7 +193,14 @@ std::vector<Case> make_cases() {
 }  // namespace
 
 const std::vector<Case>& all_cases() {
-  static const std::vector<Case> cases = make_cases();
+  static const std::vector<Case> cases = [] {
+    std::vector<Case> all = make_cases();
+    if (!kSanitized) return all;
+    // Every fifth: machines have 13 or 14 rules each, so that all rules and all machines are still met.
+    std::vector<Case> some;
+    for (std::size_t i = 0; i < all.size(); i += 5) some.push_back(std::move(all[i]));
+    return some;
+  }();
   return cases;
 }
 

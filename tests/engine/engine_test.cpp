@@ -14,55 +14,6 @@
 namespace doppler::test {
 namespace {
 
-// Ops of one second each on any device, and edges, each its own tensor of `bytes`.
-Graph graph_of(OpId ops, const std::vector<std::pair<OpId, OpId>>& edges, Bytes bytes, Seconds time = 1,
-               Seconds transfer = 0) {
-  GraphBuilder builder("test");
-  for (OpId op = 0; op < ops; ++op) builder.add_op({.explicit_times = {{"*", time}}});
-  for (const auto& [src, dst] : edges) builder.add_consumer(builder.add_tensor(src, bytes, transfer), dst);
-  return std::move(builder).build();
-}
-
-Placement on(std::vector<DeviceId> devices, std::vector<std::uint32_t> priority = {}) {
-  return {std::move(devices), std::move(priority), {}};
-}
-
-std::vector<OpId> order_of(const Timeline& timeline, DeviceId device) {
-  std::vector<OpId> order;
-  for (const Timeline::Execution& execution : timeline.executions)
-    if (execution.device == device) order.push_back(execution.op);
-  return order;
-}
-
-// Dependencies, one op at a time per device, and one copy per tensor and destination.
-void expect_legal(const Problem& world, const Placement& placement, const Timeline& timeline) {
-  std::vector<const Timeline::Execution*> run(world.graph().op_count(), nullptr);
-  std::vector<Seconds> device_free(world.machine().device_count(), 0);
-  for (const Timeline::Execution& execution : timeline.executions) {
-    ASSERT_EQ(run[execution.op], nullptr) << "op " << execution.op << " ran twice";
-    run[execution.op] = &execution;
-    EXPECT_EQ(execution.device, placement.device_of_op[execution.op]);
-    EXPECT_GE(execution.start, device_free[execution.device]);
-    device_free[execution.device] = execution.end;
-  }
-  std::set<std::pair<TensorId, DeviceId>> moved;
-  for (const Timeline::Transfer& transfer : timeline.transfers) {
-    EXPECT_TRUE(moved.insert({transfer.tensor, transfer.dst}).second);
-    EXPECT_GE(transfer.start, run[world.graph().producer(transfer.tensor)]->end);
-    for (const OpId consumer : world.graph().consumers(transfer.tensor))
-      if (run[consumer]->device == transfer.dst) {
-        EXPECT_GE(run[consumer]->start, transfer.end);
-      }
-  }
-  for (TensorId tensor = 0; tensor < world.graph().tensor_count(); ++tensor) {
-    const Timeline::Execution* producer = run[world.graph().producer(tensor)];
-    for (const OpId consumer : world.graph().consumers(tensor)) {
-      EXPECT_GE(run[consumer]->start, producer->end);
-      EXPECT_EQ(moved.contains({tensor, run[consumer]->device}), run[consumer]->device != producer->device);
-    }
-  }
-}
-
 TEST(AThreadsExecutor, RunsEveryOpOnceAndInOrderOfDependencies) {
   for (const Discipline discipline :
        {Discipline::fifo, Discipline::priority, Discipline::ordered, Discipline::random}) {
@@ -97,6 +48,43 @@ TEST(AThreadsExecutor, LeavesCopiesToTheReceiversIfTheRulesSay) {
           EXPECT_TRUE(apart || world.graph().bytes(copy.tensor) <= kDirect || execution.device != copy.dst);
         }
     }
+  }
+}
+
+// Notes where the tensors lie that ops write and read.
+class NotingKernels : public CheckingKernels {
+ public:
+  explicit NotingKernels(const Problem& problem)
+      : CheckingKernels(problem), shared_graph_(problem.shared_graph()), written_(problem.graph().tensor_count()) {}
+
+  void run(OpId op, DeviceId device, const OpBuffers& buffers) override {
+    std::size_t input = 0, output = 0;
+    for (const TensorId tensor : shared_graph_->inputs(op))
+      if (buffers.inputs[input++] != written_[tensor]) copied_ = true;
+    for (const TensorId tensor : shared_graph_->outputs(op)) written_[tensor] = buffers.outputs[output++];
+    CheckingKernels::run(op, device, buffers);
+  }
+  bool copied() const { return copied_; }
+
+ private:
+  std::shared_ptr<const Graph> shared_graph_;
+  std::vector<const std::byte*> written_;
+  std::atomic<bool> copied_{false};
+};
+
+TEST(AThreadsExecutor, HandsOverWithoutCopyingWhereDevicesHaveOneMemory) {
+  for (const bool bulk_synchronous : {false, true}) {
+    Rng rng(4);
+    const Graph graph = random_graph(rng, 200);
+    const Problem world(graph, uniform_machine(3), {.links = Links::shared, .bulk_synchronous = bulk_synchronous});
+    const auto kernels = std::make_shared<NotingKernels>(world);
+    ThreadsExecutor executor(world, {.kernels = kernels});
+    for (int round = 1; round <= 5; ++round) {
+      const Placement placement = random_placement(rng, 200, 3);
+      expect_legal(world, placement, executor.run(placement));
+      EXPECT_EQ(kernels->runs(), std::vector<int>(200, round));
+    }
+    EXPECT_FALSE(kernels->copied());
   }
 }
 

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "doppler/base/error.h"
 #include "doppler/base/rng.h"
 #include "doppler/engine/threads/threads_executor.h"
@@ -107,6 +109,55 @@ inline Placement random_placement(Rng& rng, OpId ops, DeviceId devices) {
   Placement placement;
   for (OpId op = 0; op < ops; ++op) placement.device_of_op.push_back(rng.below(devices));
   return placement;
+}
+
+// Ops of one second each on any device, and edges, each its own tensor of `bytes`.
+inline Graph graph_of(OpId ops, const std::vector<std::pair<OpId, OpId>>& edges, Bytes bytes, Seconds time = 1,
+                      Seconds transfer = 0) {
+  GraphBuilder builder("test");
+  for (OpId op = 0; op < ops; ++op) builder.add_op({.explicit_times = {{"*", time}}});
+  for (const auto& [src, dst] : edges) builder.add_consumer(builder.add_tensor(src, bytes, transfer), dst);
+  return std::move(builder).build();
+}
+
+inline Placement on(std::vector<DeviceId> devices, std::vector<std::uint32_t> priority = {}) {
+  return {std::move(devices), std::move(priority), {}};
+}
+
+inline std::vector<OpId> order_of(const Timeline& timeline, DeviceId device) {
+  std::vector<OpId> order;
+  for (const Timeline::Execution& execution : timeline.executions)
+    if (execution.device == device) order.push_back(execution.op);
+  return order;
+}
+
+// Dependencies, one op at a time per device, and one copy per tensor and destination.
+inline void expect_legal(const Problem& world, const Placement& placement, const Timeline& timeline) {
+  std::vector<const Timeline::Execution*> run(world.graph().op_count(), nullptr);
+  std::vector<Seconds> device_free(world.machine().device_count(), 0);
+  for (const Timeline::Execution& execution : timeline.executions) {
+    ASSERT_EQ(run[execution.op], nullptr) << "op " << execution.op << " ran twice";
+    run[execution.op] = &execution;
+    EXPECT_EQ(execution.device, placement.device_of_op[execution.op]);
+    EXPECT_GE(execution.start, device_free[execution.device]);
+    device_free[execution.device] = execution.end;
+  }
+  std::set<std::pair<TensorId, DeviceId>> moved;
+  for (const Timeline::Transfer& transfer : timeline.transfers) {
+    EXPECT_TRUE(moved.insert({transfer.tensor, transfer.dst}).second);
+    EXPECT_GE(transfer.start, run[world.graph().producer(transfer.tensor)]->end);
+    for (const OpId consumer : world.graph().consumers(transfer.tensor))
+      if (run[consumer]->device == transfer.dst) {
+        EXPECT_GE(run[consumer]->start, transfer.end);
+      }
+  }
+  for (TensorId tensor = 0; tensor < world.graph().tensor_count(); ++tensor) {
+    const Timeline::Execution* producer = run[world.graph().producer(tensor)];
+    for (const OpId consumer : world.graph().consumers(tensor)) {
+      EXPECT_GE(run[consumer]->start, producer->end);
+      EXPECT_EQ(moved.contains({tensor, run[consumer]->device}), run[consumer]->device != producer->device);
+    }
+  }
 }
 
 }  // namespace doppler::test

@@ -59,7 +59,7 @@ TEST(AMachineFile, RefusesALinkModelThatDoesNotExist) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\" or \"receiver\"");
+                 "m.json: links: 'model' is \"pigeons\"; required \"free\", \"channels\", \"receiver\" or \"shared\"");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "doppler/errors.h"
 #include "tests/support/problems.h"
 
 namespace doppler {
@@ -26,9 +27,27 @@ TEST(Single, TakesTheFasterDevice) {
   EXPECT_EQ(test::makespan(world, proposal), 2);
 }
 
-TEST(Single, LeavesPinnedOpsWhereTheyAre) {
+TEST(Single, SaysThatItCannotBeWhereOpsArePinnedElsewhere) {
+  const Problem world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}, {1, 1}});
+  EXPECT_THROW(test::run(single, world, {}), InfeasibleError);
+  const Problem on_slow(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}});
+  EXPECT_EQ(test::run(single, on_slow, {}).placement.device_of_op, (std::vector<DeviceId>{0, 0}));
+}
+
+TEST(Single, SaysThatItCannotBeWhereNoDeviceHoldsTheGraph) {
+  Device small;
+  small.name = small.type = "slow";
+  small.memory = 15;  // two ops have 20 bytes
+  Device other = small;
+  other.name = "other";
+  const Problem world(two_ops_slow_and_fast(10), Machine("m", {small, other}, std::vector<Link>(4)));
+  EXPECT_THROW(test::run(single, world, {}), InfeasibleError);
+  EXPECT_EQ(test::run(near_single, world, {}).placement.device_of_op.size(), 2u);
+}
+
+TEST(NearSingle, LeavesPinnedOpsWhereTheyAre) {
   const Problem world(two_ops_slow_and_fast(), test::machine_of({"slow", "fast"}), {}, {{0, 0}});
-  const Placement placement = test::run(single, world, {}).placement;
+  const Placement placement = test::run(near_single, world, {}).placement;
   EXPECT_EQ(placement.device_of_op, (std::vector<DeviceId>{0, 1}));
   EXPECT_EQ(placement.cause_of_op, (std::vector<Cause>{Cause::pinned, Cause::chosen}));
 }

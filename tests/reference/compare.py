@@ -26,7 +26,7 @@ MOST_OPS_AT_RANDOM = 5  # All orders of ranks are tried.
 def random_case(rng):
     """Returns (graph, machine, placement, flags): what the files have, and how they are simulated."""
     discipline = rng.choice(("fifo", "fifo", "priority", "ordered", "random"))
-    links = rng.choice(("free", "channels", "receiver"))
+    links = rng.choice(("free", "channels", "receiver", "shared"))
     count = rng.randint(1, MOST_OPS_AT_RANDOM if discipline == "random" else MOST_OPS)
     machine = random_machine(rng)
     placement = {"format": "doppler-placement", "version": 1,

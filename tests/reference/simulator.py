@@ -9,7 +9,7 @@ class Rules:
     """How devices choose ops and how tensors move."""
 
     discipline: str = "fifo"  # fifo, priority or ordered.
-    links: str = "free"  # free, channels or receiver.
+    links: str = "free"  # free, channels, receiver or shared.
     bulk_synchronous: bool = False
 
 
@@ -29,6 +29,7 @@ class Problem:
     def __init__(self, graph, machine, assignment, priority=None):
         self.ops, self.tensors = graph["ops"], graph["tensors"]
         self.devices, self.links = machine["devices"], machine.get("links", {})
+        self.hands_over = False  # simulate() sets it by the rules
         self.device_of = assignment
         self.outputs = [[t for t, tensor in enumerate(self.tensors) if tensor["producer"] == op]
                         for op in range(len(self.ops))]
@@ -69,8 +70,11 @@ class Problem:
         return found
 
     def transfer_time(self, tensor, src, dst):
-        """Seconds to move a tensor: its explicit time times the link's factor, else latency and bandwidth."""
+        """Seconds to move a tensor: its explicit time times the link's factor, else latency and bandwidth; the latency
+        alone where it is handed over."""
         link, file = self.link(src, dst), self.tensors[tensor]
+        if self.hands_over:
+            return link.get("latency", 0)
         if "transfer" in file:
             return file["transfer"] * link.get("cost_factor", 1)
         bandwidth = link.get("bytes_per_second", 0)
@@ -173,7 +177,7 @@ class Simulation:
         """A tensor leaves for a device: at once, through a channel, or when the receiver copies it."""
         self.transfers += 1
         self.transferred_bytes += self.problem.bytes_of(tensor)
-        if self.rules.links == "free":
+        if self.rules.links in ("free", "shared"):
             self.in_flight.append((self.now + self.problem.transfer_time(tensor, src, dst), tensor, dst))
         elif self.rules.links == "channels":
             self.in_flight.append((self.channels.arrival(tensor, src, dst, self.now), tensor, dst))
@@ -268,7 +272,7 @@ def bulk_synchronous(problem, rules):
                 for dst in problem.destinations(tensor):
                     transfers, moved = transfers + 1, moved + problem.bytes_of(tensor)
                     time = problem.transfer_time(tensor, src, dst)
-                    if rules.links == "free":
+                    if rules.links in ("free", "shared"):
                         arrivals.append(now + time)
                     elif rules.links == "channels":
                         arrivals.append(channels.arrival(tensor, src, dst, now))
@@ -292,4 +296,5 @@ def levels(problem):
 
 def simulate(problem, rules):
     """Returns the result of a placement under rules."""
+    problem.hands_over = rules.links == "shared"
     return bulk_synchronous(problem, rules) if rules.bulk_synchronous else Simulation(problem, rules).run()

@@ -190,6 +190,14 @@ DiffResult good_diff() {
 
 MachineList good_machines() { return {{{"h100", "a GPU", "a data sheet", 80}}, {{"p100x4", "four", "docs", 64}}}; }
 
+SplitResult good_split() {
+  const SplitResult::Value x{"x", "f32", {2, 3}, 24, "model"}, y{"/a/y", "f32", {2}, 8, "part0.onnx"};
+  SplitResult split{.graph = "m.onnx", .machine = "h100:2", .inputs = {x}, .outputs = {y}, .parts = {}};
+  split.parts = {{"part0.onnx", "gpu0", 0, 3, 96, {x}, {y}}};
+  split.unchecked = "too new";
+  return split;
+}
+
 class EveryResult : public testing::TestWithParam<AnyResult> {};
 
 TEST_P(EveryResult, IsReadAsItWasWritten) {
@@ -208,7 +216,13 @@ INSTANTIATE_TEST_SUITE_P(All, EveryResult,
                                          AnyResult(good_rewrite()), AnyResult(good_run()), AnyResult(good_service()),
                                          AnyResult(good_validity()), AnyResult(good_calibration()),
                                          AnyResult(good_training()), AnyResult(good_why()), AnyResult(good_diff()),
-                                         AnyResult(good_machines())));
+                                         AnyResult(good_machines()), AnyResult(good_split())));
+
+TEST(AResult, OfAnOlderVersionIsRead) {
+  json old = json::parse(to_json(good_calibration()));
+  for (const char* key : {"products", "others"}) old.erase(key);
+  EXPECT_EQ(std::get<CalibrationResult>(parse_result("old", old.dump())).machine, good_calibration().machine);
+}
 
 std::string error_of(const std::string& text) {
   try {

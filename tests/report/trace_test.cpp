@@ -20,7 +20,7 @@ std::vector<json> events_of_phase(const json& trace, const std::string& phase) {
 }
 
 TEST(ATrace, HasASlicePerExecutionAndPerTransfer) {
-  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_graph(), uniform_machine(2)));
+  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_problem()));
   const std::vector<json> slices = events_of_phase(trace, "X");
   ASSERT_EQ(slices.size(), 3u);
   EXPECT_EQ(slices[0].at("name"), "a");
@@ -36,7 +36,7 @@ TEST(ATrace, HasASlicePerExecutionAndPerTransfer) {
 }
 
 TEST(ATrace, DrawsArrowsFromProducerToTransferToConsumer) {
-  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_graph(), uniform_machine(2)));
+  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_problem()));
   const std::vector<json> starts = events_of_phase(trace, "s"), ends = events_of_phase(trace, "f");
   ASSERT_EQ(starts.size(), 2u);
   ASSERT_EQ(ends.size(), 2u);
@@ -53,7 +53,7 @@ TEST(ATrace, PutsOverlappingTransfersOnLanesOfTheirOwn) {
   timeline.transfers = {first, first, first};
   timeline.transfers[1].start = 2.5, timeline.transfers[1].end = 3.5;  // overlaps the first
   timeline.transfers[2].start = 3.0, timeline.transfers[2].end = 3.2;  // takes the first lane again
-  const json trace = json::parse(timeline_to_trace(timeline, two_op_graph(), uniform_machine(2)));
+  const json trace = json::parse(timeline_to_trace(timeline, two_op_problem()));
   std::vector<int> threads;
   for (const json& event : events_of_phase(trace, "X"))
     if (event.at("cat") == "transfer") threads.push_back(event.at("tid"));
@@ -61,11 +61,22 @@ TEST(ATrace, PutsOverlappingTransfersOnLanesOfTheirOwn) {
 }
 
 TEST(ATrace, NamesDevicesSlotsAndLinks) {
-  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_graph(), uniform_machine(2)));
+  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_problem()));
   std::map<std::string, int> names;
   for (const json& event : events_of_phase(trace, "M"))
     if (event.at("args").contains("name")) ++names[event.at("args").at("name")];
   EXPECT_EQ(names, (std::map<std::string, int>{{"device0", 1}, {"device1", 1}, {"slot 0", 2}, {"from device0", 1}}));
+}
+
+TEST(ATrace, CountsMemoryOverTime) {
+  const json trace = json::parse(timeline_to_trace(two_op_timeline(), two_op_problem()));
+  // a's 8 bytes are taken on device 0 at its start; the copy on device 1 with the transfer at 2 s.
+  std::vector<std::pair<int, double>> steps;
+  for (const json& event : events_of_phase(trace, "C")) {
+    EXPECT_EQ(event.at("name"), "memory");
+    if (event.at("args").at("bytes") == 8) steps.emplace_back(event.at("pid"), event.at("ts"));
+  }
+  EXPECT_EQ(steps, (std::vector<std::pair<int, double>>{{0, 0.0}, {1, 2e6}}));
 }
 
 }  // namespace

@@ -188,6 +188,37 @@ TEST(ASimulator, CopiesOneAfterTheOtherBetweenSuperstepsWhereReceiversDo) {
   EXPECT_EQ(test::simulate(world, on({0, 2, 1, 1})).makespan, 11);
 }
 
+// Two devices of one memory; the news of a tensor takes half a second.
+Problem in_one_memory(Graph graph) {
+  const Machine two = uniform_machine(2);
+  return {
+      std::move(graph),
+      Machine("one memory", {two.device(0), two.device(1)}, std::vector<Link>(4, Link{.latency = 0.5}), Links::shared),
+      {.links = Links::shared}};
+}
+
+TEST(ASimulator, HandsOverInOneMemoryForTheLatencyAlone) {
+  // Ops 0 and 1 end at 1 and 2 on device 0; their tensors would take 4 s each to move. The news is there at 1.5 and 2.5,
+  // and neither waits for the other: op 2 runs 1.5-2.5 on device 1, op 3 2.5-3.5.
+  const Problem world = in_one_memory(graph_of({1, 1, 1, 1}, {{0, 2, 4}, {1, 3, 4}}));
+  const Timeline timeline = test::simulate(world, on({0, 0, 1, 1}));
+  EXPECT_EQ(timeline.transfers[0].end, 1.5);
+  EXPECT_EQ(run_of(timeline, 2).start, 1.5);
+  EXPECT_EQ(timeline.makespan, 3.5);
+}
+
+TEST(ASimulator, KeepsWhatIsHandedOverWhereItWasMade) {
+  // Op 0 writes 10 B on device 0 and op 1 on device 1 reads them there: device 1 holds only the 20 B that op 1 writes.
+  // While op 1 runs, 1.5-2.5, op 2 writes 30 B on device 0, 1-2, which then holds 40.
+  GraphBuilder builder("test");
+  for (int op = 0; op < 3; ++op) builder.add_op({.explicit_times = {{"*", 1.0}}});
+  builder.add_consumer(builder.add_tensor(0, 10, 4.0), 1);
+  builder.add_tensor(1, 20, 1.0);
+  builder.add_tensor(2, 30, 1.0);
+  const Timeline timeline = test::simulate(in_one_memory(std::move(builder).build()), on({0, 1, 0}));
+  EXPECT_EQ(timeline.peak_memory, (std::vector<Bytes>{40, 20}));
+}
+
 TEST(ASimulator, QueuesTransfersOnAChannel) {
   // Two tensors of 4 s from device 0 to device 1, produced at 1 and 2. Free links: the second arrives at 6,
   // makespan 7. One channel: it starts when the first is through, at 5, and arrives at 9: makespan 10.

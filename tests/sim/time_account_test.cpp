@@ -35,6 +35,23 @@ TEST(ATimeAccount, NamesWhatEachDeviceWaitedFor) {
   EXPECT_EQ(time[1].done, 0);
 }
 
+TEST(ATimeAccount, TakesWhatOthersHadFromWhatNothingElseExplains) {
+  // As above, but d begins 1 s after it could, at 11, and runs until 13. Others had the core of device 1 for 1.5 s: the
+  // second of waiting that looks like one for memory, and half a second of the work.
+  const Graph graph = two_messages();
+  const Problem problem(graph, uniform_machine(2), {.links = Links::channels});
+  Timeline timeline = Simulator(problem).simulate({{0, 0, 1, 1}, {}, {}});
+  timeline.executions.back().start = 11;
+  timeline.executions.back().end = timeline.makespan = 13;
+  timeline.others = {0, 1.5};
+  const std::vector<DeviceTime> time = account_time(problem, timeline);
+  EXPECT_EQ(time[0].others, 0);
+  EXPECT_EQ(time[1].others, 1.5);
+  EXPECT_EQ(time[1].memory, 0);
+  EXPECT_EQ(time[1].busy, 2.5);
+  EXPECT_EQ(time[1].busy + time[1].data + time[1].channel + time[1].memory + time[1].others + time[1].done, 13);
+}
+
 TEST(ATimeAccount, SeparatesQueueingFromTravelling) {
   // As above without c: device 1 waits for d alone; b's result queues from 5 to 7 and travels until 10.
   const Graph graph = two_messages();

@@ -112,6 +112,9 @@ export function chart(spec: Chart): HTMLElement {
       if (typeof y === "number") path += `${begun ? "L" : "M"}${point(series.x[i]!, y)}`;
       begun = typeof y === "number";
     }
+    const drawn = series.y.flatMap((y, i) => (typeof y === "number" ? [i] : []));
+    if (drawn.length === 1) // a line of one point would be invisible
+      parts.push(svg("circle", { cx: at_x(series.x[drawn[0]!]!).toFixed(1), cy: at_y(series.y[drawn[0]!]!).toFixed(1), r: 3.2, fill: shade }));
     parts.push(svg("path", { d: path, fill: "none", stroke: shade, "stroke-width": 1.8 }));
   });
   const id = unique("chart");

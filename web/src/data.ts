@@ -52,6 +52,8 @@ export interface Schedule {
   };
   gaps: { device: number[]; slot: number[]; start: number[]; end: number[]; waits: number[] };
   waits: string[]; // what gaps and steps of the chain wait for
+  // what the whole would take with an op elsewhere: makespan[d][i] if op[i] were on device d, NaN where it cannot be
+  elsewhere: { op: number[]; makespan: number[][] };
   chain: { transfer: number[]; id: number[]; waits: number[] }; // transfer 1: id is of a transfer, else of an op
 }
 
@@ -76,7 +78,7 @@ function unpack(schedule: Schedule & Written): void {
 function in_seconds(schedule: Schedule): void {
   const { ops, transfers, gaps, tick } = schedule;
   const scale = (column: number[]): void => column.forEach((ticks, i) => (column[i] = ticks === cannot_run ? NaN : ticks * tick));
-  [ops.ready, ops.start, ops.end, transfers.queued, transfers.start, transfers.end, gaps.start, gaps.end, ...schedule.time_on].forEach(scale);
+  [ops.ready, ops.start, ops.end, transfers.queued, transfers.start, transfers.end, gaps.start, gaps.end, ...schedule.time_on, ...schedule.elsewhere.makespan].forEach(scale);
   for (const device of schedule.devices) scale(device.memory_times);
 }
 

@@ -25,3 +25,10 @@ export function button(text: string, label: string, act: () => void): HTMLButton
 
 let ids = 0;
 export const unique = (prefix: string): string => `${prefix}-${++ids}`;
+
+// Hands a file to whoever looks at the page.
+export function save_as(name: string, content: Blob): void {
+  const link = html("a", { href: URL.createObjectURL(content), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -43,3 +43,7 @@ export function ticks(low: number, high: number, wanted: number): number[] {
   for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-12); ++i) result.push(i * step);
   return result;
 }
+
+// A time beside the one that it would replace.
+export const change = (value: number, before: number, unit: string): string =>
+  `${time(value, unit)} (${value < before ? "−" : "+"}${Math.abs((100 * (value - before)) / before).toFixed(1)} %)`;

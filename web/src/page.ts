@@ -1,14 +1,13 @@
 // The page: reads the report that is in it and draws its results.
 
 import { read_report, type Result } from "./data";
-import { button, html } from "./dom";
+import { button, html, save_as } from "./dom";
 import { Live } from "./live";
-import { section } from "./views";
+import { section, trainings_together } from "./views";
 
 function save(): void {
   const copy = document.documentElement.cloneNode(true) as HTMLElement;
-  const link = html("a", { href: URL.createObjectURL(new Blob([`<!doctype html>${copy.outerHTML}`], { type: "text/html" })), download: "report.html" });
-  link.click();
+  save_as("report.html", new Blob([`<!doctype html>${copy.outerHTML}`], { type: "text/html" }));
 }
 
 // Placements of one graph come in pairs on one time axis.
@@ -28,6 +27,8 @@ function show(): void {
   const report = read_report(document.getElementById("report")!.textContent ?? "");
   document.title = report.title;
   const sections = pairs(report.results).map(([result, beside]) => section(result, beside));
+  const trainings = report.results.filter((result) => result.result === "training" && result.metrics !== undefined);
+  if (trainings.length > 1) sections.unshift(trainings_together(trainings));
   main.replaceChildren(html("header", {}, html("h1", {}, report.title), html("p", { class: "help" }, `made by doppler ${report.doppler}`)));
   if (sections.length > 1) {
     sections.forEach((part, i) => (part.id = `result-${i}`));

@@ -125,6 +125,13 @@ export class ScheduleIndex {
     return this.incoming.get(producer * this.schedule.devices.length + device)?.[0];
   }
 
+  // What the whole would take with the op on each other device; empty if nobody simulated it.
+  elsewhere(op: number): [string, number][] {
+    const { elsewhere, devices, ops } = this.schedule, at = elsewhere.op.indexOf(op);
+    if (at < 0) return [];
+    return devices.map((device, d): [string, number] => [device.name, elsewhere.makespan[d]![at]!]).filter((_, d) => d !== ops.device[op]);
+  }
+
   // Ops whose name contains the text, whatever its case.
   find(text: string): number[] {
     const wanted = text.toLowerCase(), found: number[] = [];

@@ -3,8 +3,8 @@
 
 import { colour, ink, on_theme_change, theme } from "./colours";
 import type { Schedule } from "./data";
-import { button, html, unique } from "./dom";
-import { bytes, count, ticks, time } from "./format";
+import { button, html, save_as, unique } from "./dom";
+import { bytes, change, count, ticks, time } from "./format";
 import { CanvasPen, SvgPen, type Pen } from "./pens";
 import { ScheduleIndex, first_after, type Lane, type Selection } from "./schedule";
 import type { Viewport } from "./viewport";
@@ -95,7 +95,8 @@ export class Timeline {
       button("›", "Next step of the critical chain", () => this.walk(1)),
       button("+", "Zoom in", () => this.view.zoom(0.5)), button("−", "Zoom out", () => this.view.zoom(2)),
       button("all", "Show the whole run", () => this.view.all()),
-      button("SVG", "Save what is shown as SVG", () => this.save()));
+      button("SVG", "Save what is shown as SVG", () => this.save_svg()),
+      button("PNG", "Save what is shown as PNG", () => this.save_png()));
   }
 
   private search(text: string): void {
@@ -139,6 +140,9 @@ export class Timeline {
     if (cause !== undefined && causes[cause]) lines.push(["why here", causes[cause]!]);
     if (time_on.length > 0)
       lines.push(["on other devices", types.map((type, i) => `${type} ${time(time_on[i]![op], unit)}${type_of_device[device] === i ? " (here)" : ""}`).join(", ")]);
+    const moved = this.index.elsewhere(op);
+    if (moved.length > 0)
+      lines.push(["the whole, were it on", moved.map(([name, whole]) => `${name}: ${Number.isNaN(whole) ? "cannot be" : change(whole, this.schedule.makespan, unit)}`).join(", ")]);
     const inputs = html("ul", {});
     for (const producer of this.index.inputs(op).slice(0, 12)) {
       const arrival = this.index.arrival(producer, device);
@@ -338,11 +342,18 @@ export class Timeline {
     pen.frame(from, this.tops[lane]! - 1, Math.max(2, Math.min(width, this.at(end, width)) - from), this.lane_height(this.index.lanes[lane]!) + 2, shade, thickness);
   }
 
-  private save(): void {
+  private save_svg(): void {
     const pen = new SvgPen();
     this.paint_on(pen, Math.max(640, this.canvas.clientWidth));
-    const link = html("a", { href: URL.createObjectURL(new Blob([pen.document()], { type: "image/svg+xml" })), download: "timeline.svg" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    save_as("timeline.svg", new Blob([pen.document()], { type: "image/svg+xml" }));
+  }
+
+  // Twice as fine as the screen, for papers.
+  private save_png(): void {
+    const width = Math.max(640, this.canvas.clientWidth), fine = 2, picture = html("canvas", { width: width * fine, height: this.height * fine });
+    const context = picture.getContext("2d")!;
+    context.scale(fine, fine);
+    this.paint_on(new CanvasPen(context), width);
+    picture.toBlob((blob) => { if (blob) save_as("timeline.png", blob); });
   }
 }

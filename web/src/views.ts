@@ -1,5 +1,6 @@
 // A result of each kind as a section of the page.
 
+import { training_bands } from "./bands";
 import { chart, type Series } from "./chart";
 import type { Result, Schedule } from "./data";
 import { button, html } from "./dom";
@@ -83,12 +84,13 @@ function comparison(result: Result): HTMLElement[] {
     const best = Math.min(...rows.map(judged)), worst = Math.max(...rows.map(judged).filter(Number.isFinite));
     const columns: Column[] = [{ title: "method" }, { title: "makespan", numeric: true, help: "with exact times" }];
     if (varies) columns.push({ title: "expected", numeric: true, help: "the mean if times vary as the machine's do" });
-    columns.push({ title: "over the bound", numeric: true }, { title: "seconds", numeric: true, help: "what the method took" }, { title: "note" });
+    columns.push({ title: "over the bound", numeric: true }, { title: "seconds", numeric: true, help: "what the method took" }, { title: "devices busy", help: "the share of the time, device by device" }, { title: "note" });
     return table(name, columns, rows.map((row) => {
       const mark = judged(row) <= best * (1 + 1e-12);
       const cells: Cell[] = [{ text: text_of(row["method"]), strong: mark }, { ...time_cell(row["makespan"], unit), share: varies ? undefined : judged(row) / worst }];
       if (varies) cells.push({ ...time_cell(row["expected"], unit), share: judged(row) / worst });
       cells.push(number_cell(row["gap"], percent(row["gap"])), number_cell(row["seconds"], time(row["seconds"], "s")),
+        { text: numbers(row["utilisation"]).map((share) => `${(100 * share).toFixed(0)} %`).join(" ") },
         { text: row["feasible"] === false ? text_of(row["reason"]) || "does not fit" : row["winner"] && row["winner"] !== row["method"] ? `won by ${text_of(row["winner"])}` : "" });
       return cells;
     }));
@@ -219,6 +221,12 @@ function anything(result: Result): HTMLElement[] {
 }
 
 const views: Record<string, (result: Result, beside?: Result) => HTMLElement[]> = { simulation, place: simulation, comparison, run, service, validity, calibration, training, why };
+
+// The section of trainings that stand side by side, beside their own ones.
+export function trainings_together(trainings: Result[]): HTMLElement {
+  const name = `${trainings.length} trainings together`, first = rows_of(trainings[0]!["results"])[0] ?? {};
+  return html("section", { class: "result", "aria-label": name }, html("h2", {}, name), ...training_bands(trainings, unit_of(first)));
+}
 
 // The section of a result. Two simulations or placements are shown on one time axis: the second is `beside`.
 export function section(result: Result, beside?: Result): HTMLElement {

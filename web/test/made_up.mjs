@@ -45,7 +45,7 @@ export function made_up(ops, devices, { hostile = false } = {}) {
   return {
     unit: "s", makespan, tick: 1, measured: false, kinds: ["matmul", "conv", "add", "relu", "softmax"], causes: ["search"], ops: columns, transfers,
     devices: free.map((_, i) => ({ name: `gpu${i}`, memory: 16 * 2 ** 30, slots: 1, memory_times: [0, makespan / 3, makespan / 2], memory_bytes: [2 ** 30, 8 * 2 ** 30, 4 * 2 ** 30] })),
-    types: ["gpu"], type_of_device: free.map(() => 0), time_on: [], waits: ["nothing", "data"], chain,
+    types: ["gpu"], type_of_device: free.map(() => 0), time_on: [], elsewhere: { op: [1], makespan: free.map((_, d) => [makespan * (1 + d / 10)]) }, waits: ["nothing", "data"], chain,
     gaps: { device: [0], slot: [0], start: [0], end: [columns.start[0]], waits: [1] },
   };
 }

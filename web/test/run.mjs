@@ -65,6 +65,7 @@ test("a placement has a bar for every op, and a person can search, walk, zoom an
   assert.match(await page.locator(".details").textContent(), /critical chainstep 1 of \d+/);
   await page.keyboard.press("n");
   assert.match(await page.locator(".details").textContent(), /step 2 of/);
+  assert.match(await page.locator(".details").textContent(), /the whole, were it ongpu\d: .* \([+−]\d+\.\d %\)/);
   const before_zoom = await canvas.screenshot();
   await page.keyboard.press("+");
   await page.waitForTimeout(100);
@@ -76,6 +77,11 @@ test("a placement has a bar for every op, and a person can search, walk, zoom an
   const tip = page.locator(".tip");
   assert.equal(await tip.isVisible(), true);
   assert.match(await tip.textContent(), / on gpu0, .* to /);
+  for (const format of ["SVG", "PNG"]) {
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: `Save what is shown as ${format}` }).click()]);
+    const content = readFileSync(await saved.path());
+    assert(format === "SVG" ? content.includes("<svg") : content.subarray(1, 4).toString() === "PNG" && content.length > 5000);
+  }
   assert((await page.locator(".memory svg").count()) >= 4, "memory of every device");
   assert((await page.locator(".graph .box").count()) > 4, "boxes of the graph");
   await done(page, "place");
@@ -99,12 +105,22 @@ test("a comparison sorts by a click on a heading", async () => {
   call("report", at("c.json"), "-o", at("compare.html"));
   const page = await opened(at("compare.html"));
   const first = () => page.locator("tbody tr").first().locator("td").first().textContent();
+  assert.match(await page.locator("tbody tr").first().textContent(), /\d+ % \d+ % \d+ % \d+ %/, "utilisation of four devices");
   await page.getByRole("button", { name: "makespan" }).click();
   const best = await first();
   await page.getByRole("button", { name: "makespan" }).click();
   assert.equal(await first(), "single");
   assert.notEqual(best, "single");
   await done(page, "compare");
+});
+
+test("a model that is cut is drawn by modules", async () => {
+  call("generate", "bert-base", "--layers", 2, "--batch", 8, "-o", at("bert.onnx"));
+  call("place", at("bert.onnx"), "--machine", "l4:4", "--shard", 4, "--method", "heft", "--html", at("bert.html"));
+  const page = await opened(at("bert.html"));
+  assert(Number(await page.locator("canvas").getAttribute("data-bars")) > 40);
+  assert((await page.locator(".graph .box").count()) > 4);
+  await done(page, "bert");
 });
 
 test("names from files stay text", async () => {
@@ -160,11 +176,17 @@ test("a hundred thousand ops open at once and stay fluid", async () => {
 });
 
 test("a training and a validation are drawn", async () => {
-  call("train", at("g.json"), "--machine", "p100x4", "--episodes", 96, "--out", at("run"));
+  call("train", at("g.json"), "--machine", "p100x4", "--episodes", 400, "--out", at("run"));
   call("report", at("run"), "-o", at("train.html"));
   let page = await opened(at("train.html"));
   assert((await page.locator("svg.chart").count()) >= 1);
   await done(page, "train");
+  call("train", at("g.json"), "--machine", "p100x4", "--episodes", 400, "--seed", 1, "--out", at("run1"));
+  call("report", at("run"), at("run1"), "-o", at("trainings.html"));
+  page = await opened(at("trainings.html"));
+  assert((await page.locator("section[aria-label='2 trainings together'] polygon").count()) >= 2, "bands");
+  assert((await page.locator("section[aria-label='2 trainings together'] circle").count()) >= 1, "the stage of one update is a dot");
+  await done(page, "trainings");
   call("generate", "ffnn", "--batch", 64, "--input", 16, "--hidden", 128, "--output-width", 16, "--parts", 4, "-o", at("f.json"));
   call("validate", at("f.json"), "--calibrate", "--placements", 6, "--repeat", 2, "--json", at("v.json"));
   call("report", at("v.json"), "-o", at("validate.html"));

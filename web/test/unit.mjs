@@ -15,7 +15,8 @@ async function module_of(name) {
 }
 const { ScheduleIndex, module_of: module_name, first_after } = await module_of("schedule.ts");
 const { Viewport } = await module_of("viewport.ts");
-const { time, bytes, ticks } = await module_of("format.ts");
+const { band } = await module_of("bands.ts");
+const { time, bytes, ticks, change } = await module_of("format.ts");
 const { grouped, placed } = await module_of("graph.ts");
 const { visible_steps } = await module_of("memory.ts");
 const { read_report } = await module_of("data.ts");
@@ -71,6 +72,19 @@ test("the graph has few boxes, and an opened module more", () => {
   assert.equal(new Set(places.map(({ x, y }) => `${x},${y}`)).size, places.length, "no two boxes in one place");
   const opened = grouped(schedule, new Set([closed.groups[0].name]));
   assert(opened.groups.length > closed.groups.length);
+});
+
+test("trainings together have a median and a range, as far as the longest goes", () => {
+  const runs = [[{ update: 0, best: 5 }, { update: 1, best: 4 }], [{ update: 0, best: 9 }], [{ update: 0, best: 6 }, { update: 1, best: 2 }]];
+  const { x, y, low, high } = band("best", runs, "best");
+  assert.deepEqual([x, y, low, high], [[0, 1], [6, 3], [5, 2], [9, 4]]); // 5 6 9, then 2 4
+});
+
+test("what the whole would take elsewhere leaves out where the op is", () => {
+  const schedule = made_up(5, 3), index = new ScheduleIndex(schedule), here = schedule.ops.device[1];
+  assert.deepEqual(index.elsewhere(1).map(([name]) => name), ["gpu0", "gpu1", "gpu2"].filter((_, d) => d !== here));
+  assert.deepEqual(index.elsewhere(0), []);
+  assert.equal(change(1.1, 1, "s"), "1.100 s (+10.0 %)");
 });
 
 test("a peak within a pixel is not lost", () => {

@@ -31,6 +31,10 @@ void add_executor_flags(CLI::App& verb, ExecutorFlags& flags) {
                   "op takes its modelled time")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
+  verb.add_option("--engine", flags.engine,
+                  "What runs cpu devices: threads, our own runtime; starpu, StarPU with the same kernels")
+      ->check(CLI::IsMember({"threads", "starpu"}))
+      ->capture_default_str();
   verb.add_option("--time-scale", flags.time_scale,
                   "Emulated: real seconds per modelled second or unit; 0: 1, or half a second per run without a unit")
       ->check(CLI::Range(0.0, 1e9))
@@ -46,6 +50,7 @@ std::shared_ptr<Executor> make_executor(const LoadedProblem& loaded, const Execu
   ExecutorOptions options;
   options.graph = loaded.file.path;
   options.devices = flags.devices;
+  options.engine = flags.engine;
   options.time_scale = flags.time_scale;
   for (const std::string& text : flags.slowdown) {
     const auto [name, factor] = split_pair(text, "--slowdown", "device=factor");

@@ -12,6 +12,7 @@ namespace doppler {
 // How placements are run for real: the flags that `run`, `calibrate`, `validate` and the system stage of `train` share.
 struct ExecutorFlags {
   std::string devices = "cpu";        // or "cuda", "emulated"
+  std::string engine = "threads";     // or "starpu"
   double time_scale = 0;              // emulated; 0: 1, or as fits half a second for a graph without a unit
   std::vector<std::string> slowdown;  // emulated: "device=factor"
   std::vector<std::string> inputs;    // "name=file.npy"

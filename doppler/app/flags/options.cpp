@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 #include <thread>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -48,19 +49,20 @@ CLI::Validator whole_number() {
   return CLI::Validator(check, "");
 }
 
-void add_output_flags(CLI::App& verb, Options& options) {
+void add_result_flags(CLI::App& verb, Options& options) {
   verb.add_option("--json", options.json, "JSON instead of tables; with a file, JSON there and tables here")
       ->type_name("[FILE]");
-  verb.add_option("--html", options.html, "The result as a page to look at, in one file")->type_name("FILE");
   verb.add_flag("-q,--quiet", options.quiet, "No progress, notes or warnings on standard error");
+}
+
+void add_output_flags(CLI::App& verb, Options& options) {
+  add_result_flags(verb, options);
+  verb.add_option("--html", options.html, "The result as a page to look at, in one file")->type_name("FILE");
 }
 
 void add_timeline_flag(CLI::App& verb, Options& options) {
   verb.add_flag("--timeline", options.timeline, "JSON has the timeline too, which 'doppler report' draws");
-}
-
-void add_quiet_flag(CLI::App& verb) {
-  verb.add_flag("-q,--quiet")->description("No progress, notes or warnings on standard error");
+  verb.add_flag("--ascii", options.ascii, "Print the timeline too, as lines of letters");
 }
 
 void add_machine_flag(CLI::App& verb, Options& options, bool required) {
@@ -79,7 +81,7 @@ void add_graph_flags(CLI::App& verb, Options& options) {
   verb.add_flag("--repair", options.repair, "Fix the known damage of the published graphs instead of warning");
   add_dim_flag(verb, options.dims);
   verb.add_option("--shard", options.shard,
-                  "ONNX: cut every op that can be cut in at most this many blocks; auto: as pays best (place)")
+                  "ONNX: cut every op that can be cut in at most this many blocks; auto: as pays best (place, run)")
       ->type_name("PARTS");
   verb.add_flag("--no-rewrite", options.no_rewrite, "ONNX: keep the model's nodes as they are; fuse none");
   verb.add_option("--times", options.times,
@@ -98,11 +100,11 @@ void add_granularity_flag(CLI::App& verb, Options& options) {
 void add_rule_flags(CLI::App& verb, Options& options) {
   verb.add_option("--discipline", options.discipline, "Which ready op runs next: fifo, priority, ordered or random")
       ->capture_default_str();
-  verb.add_option(
-          "--links", options.links,
-          "How tensors move: free (pure delay), channels (they queue) or receiver (the destination copies); by default "
-          "what the machine says")
-      ->default_str("free for presets");
+  verb.add_option("--links", options.links,
+                  "How tensors move: free (pure delay), channels (they queue), receiver (the destination copies) or "
+                  "shared (one "
+                  "memory, nothing moves); by default what the machine says")
+      ->default_str("free for presets of accelerators");
   verb.add_option("--ties", options.ties, "fifo at equal times: by_id or published")->capture_default_str();
   verb.add_flag("--bulk-synchronous", options.bulk_synchronous, "A barrier after each level of the graph");
   verb.add_option("--jitter", options.jitter,
@@ -141,7 +143,8 @@ void add_search_flags(CLI::App& verb, Options& options) {
 
 std::vector<std::string> settle_json_flag(const CLI::App& command, std::vector<std::string> arguments) {
   const auto has_results = [&](const CLI::App* verb) {
-    return verb->get_name() == arguments.front() && verb->get_option_no_throw("--json") != nullptr;
+    const CLI::Option* json = verb->get_option_no_throw("--json");
+    return verb->get_name() == arguments.front() && json != nullptr && json->get_items_expected_max() > 0;
   };
   if (command.get_subcommands(has_results).empty()) return arguments;
   std::vector<std::string> settled;
@@ -168,9 +171,29 @@ void refuse_flags_as_values(CLI::App& command) {
   for (CLI::App* verb : command.get_subcommands({})) refuse_flags_as_values(*verb);
 }
 
+namespace {
+
+// Whether a file can be written there, as far as one can tell without writing.
+void check_place(const OutputFile& output) {
+  std::error_code failed;
+  const std::filesystem::path path = output.path;
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (std::filesystem::is_directory(path, failed))
+    throw InputError(fmt::format("{}: '{}' is a directory; required a file", output.flag, output.path));
+  if (!std::filesystem::is_directory(directory, failed))
+    throw InputError(
+        fmt::format("{}: found '{}', in no directory that exists; required an existing one", output.flag, output.path));
+  if (!std::filesystem::exists(path, failed) && ::access(directory.c_str(), W_OK) != 0)
+    throw InputError(fmt::format("{}: found '{}', in a directory without permission to write; required one with it",
+                                 output.flag, output.path));
+}
+
+}  // namespace
+
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs) {
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (output->path.empty() || output->path == "-") continue;
+    check_place(*output);
     for (const std::string& input : inputs)
       if (!input.empty() && same_file(output->path, input))
         throw InputError(fmt::format("{}: found '{}', which is the input '{}'; required another file", output->flag,
@@ -182,19 +205,20 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
   }
 }
 
-void write_json_if_asked(const Options& options, const std::string& text) {
-  if (!options.json.empty()) write_file_atomically(options.json, text);
+void write_result_if_asked(const Options& options, const AnyResult& result, const std::string& metrics) {
+  if (!options.json.empty()) write_file_atomically(options.json, to_json(result));
+  if (!options.html.empty())
+    write_file_atomically(options.html, report_page(options.html, {{options.html, result, metrics}}));
 }
 
 void print_text(const Options& options, const std::string& text) {
   if (!options.json_to_stdout()) write_file_atomically("-", text);
 }
 
-void present(const Options& options, const AnyResult& result) {
-  if (!options.json.empty()) write_json_if_asked(options, to_json(result));
-  if (!options.html.empty())
-    write_file_atomically(options.html, report_page(options.html, {{.name = options.html, .result = result}}));
+void present(const Options& options, const AnyResult& result, const std::string& metrics) {
+  write_result_if_asked(options, result, metrics);
   print_text(options, to_text(result));
+  if (options.ascii) print_text(options, "\n" + timeline_text({options.html, result}));
 }
 
 }  // namespace doppler

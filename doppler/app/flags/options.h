@@ -40,11 +40,11 @@ struct Options {
   bool quiet = false;
   std::string json;  // empty: none; "-": standard output instead of the tables
   std::string html;  // empty: none
-  bool timeline = false;
+  bool timeline = false, ascii = false;
 
   bool json_to_stdout() const { return json == "-"; }
   // Whether results are to carry schedules.
-  bool wants_schedule() const { return timeline || !html.empty(); }
+  bool wants_schedule() const { return timeline || ascii || !html.empty(); }
 };
 
 // For unsigned options: CLI11 alone would read -1 as the largest number, and too large a number as the
@@ -52,9 +52,8 @@ struct Options {
 CLI::Validator whole_number();
 
 void add_output_flags(CLI::App& verb, Options& options);   // --json --html --quiet
-void add_timeline_flag(CLI::App& verb, Options& options);  // --timeline
-// For verbs that have nothing to say but their output, so that scripts may say --quiet to all.
-void add_quiet_flag(CLI::App& verb);
+void add_result_flags(CLI::App& verb, Options& options);   // --json --quiet, where there is nothing to draw
+void add_timeline_flag(CLI::App& verb, Options& options);  // --timeline --ascii
 void add_machine_flag(CLI::App& verb, Options& options, bool required);
 void add_dim_flag(CLI::App& verb, std::vector<std::string>& dims);
 void add_graph_flags(CLI::App& verb, Options& options);  // --repair --dim --shard --no-rewrite --times
@@ -75,15 +74,15 @@ struct OutputFile {
   const char* flag;
   const std::string& path;
 };
-// Throws InputError if an output is one of the inputs, through any links, or two outputs are one. To be called before
-// anything is read, so that nothing is lost.
+// Throws InputError if an output is one of the inputs, through any links, if two outputs are one, or if one cannot be
+// written. To be called before anything is read, so that nothing is lost.
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs);
 
-// --json FILE or standard output, if asked for.
-void write_json_if_asked(const Options& options, const std::string& text);
+// Writes a result where --json and --html ask for it; of a training, the page has its metrics (report.h).
+void write_result_if_asked(const Options& options, const AnyResult& result, const std::string& metrics = {});
 // Everything for people goes through here: nothing if standard output belongs to JSON.
 void print_text(const Options& options, const std::string& text);
 // Both, of one result.
-void present(const Options& options, const AnyResult& result);
+void present(const Options& options, const AnyResult& result, const std::string& metrics = {});
 
 }  // namespace doppler

@@ -4,14 +4,15 @@
 
 namespace doppler {
 
-Routes::Routes(const Graph& graph, DeviceId devices) : graph_(&graph), devices_(devices) {
+Routes::Routes(const Graph& graph, DeviceId devices, std::vector<Bytes> bytes, bool one_memory)
+    : graph_(&graph), devices_(devices), bytes_(std::move(bytes)), one_memory_(one_memory) {
   input_begin_.push_back(0);
   for (OpId op = 0; op < graph.op_count(); ++op) {
     const auto inputs = graph.inputs(op);
     input_begin_.push_back(input_begin_.back() + static_cast<std::uint32_t>(inputs.size()));
     most_inputs_ = std::max(most_inputs_, inputs.size());
     most_outputs_ = std::max(most_outputs_, graph.outputs(op).size());
-    const auto has_bytes = [&](TensorId tensor) { return graph.bytes(tensor) > 0; };
+    const auto has_bytes = [&](TensorId tensor) { return bytes_[tensor] > 0; };
     bool touches = std::any_of(inputs.begin(), inputs.end(), has_bytes);
     for (const TensorId tensor : graph.outputs(op)) touches = touches || has_bytes(tensor);
     touches_memory_.push_back(touches);
@@ -54,7 +55,7 @@ void Routes::route(TensorId tensor) {
   const DeviceId home = device_of_op_[graph_->producer(tensor)];
   const auto readers = graph_->consumers(tensor);
   const std::uint32_t* input = input_of_edge_.data() + consumer_begin_[tensor];
-  const bool empty = graph_->bytes(tensor) == 0;
+  const bool empty = bytes_[tensor] == 0;
   std::uint32_t end = consumer_begin_[tensor];
   const auto take = [&](DeviceId device, std::uint32_t buffer) {
     for (std::size_t i = 0; i < readers.size(); ++i) {
@@ -71,7 +72,7 @@ void Routes::route(TensorId tensor) {
     if (seen_[device] == tensor) continue;
     seen_[device] = tensor;
     const std::uint32_t first = end;
-    take(device, graph_->tensor_count() + transfer_count());
+    take(device, one_memory_ ? tensor : graph_->tensor_count() + transfer_count());
     transfers_.push_back({tensor, home, device, first, end, false});
     ++traffic_[home * devices_ + device];
   }

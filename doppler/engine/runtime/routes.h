@@ -11,7 +11,8 @@ namespace doppler {
 
 // A placement laid out for execution: who on which device reads each tensor, which copies that takes, and in which
 // buffer each op finds its inputs. Buffers 0 … tensors-1 are the tensors where they were made, buffer tensors + k is
-// the copy that transfer k makes. Internal to doppler/engine.
+// the copy that transfer k makes. Where all devices have one memory, everybody reads the tensor where it was made, and
+// a transfer is only the news of it. Internal to doppler/engine.
 class Routes {
  public:
   struct Consumer {
@@ -27,7 +28,20 @@ class Routes {
   static constexpr std::uint32_t kNoBuffer =
       std::numeric_limits<std::uint32_t>::max();  // stands for a tensor of no bytes
 
-  Routes(const Graph& graph, DeviceId devices);
+  // `bytes` has the sizes of the tensors as the engine sees them; `one_memory` says that nothing is copied.
+  Routes(const Graph& graph, DeviceId devices, std::vector<Bytes> bytes, bool one_memory);
+
+  Bytes bytes(TensorId tensor) const { return bytes_[tensor]; }
+  // How many ops and transfers use the tensor where it was made.
+  std::uint32_t users(TensorId tensor) const {
+    return one_memory_
+               ? consumer_begin_[tensor + 1] - consumer_begin_[tensor]
+               : static_cast<std::uint32_t>(local(tensor).size()) + last_transfer(tensor) - first_transfer(tensor);
+  }
+  // The device whose memory has the buffer from which an op on `reader` reads the tensor.
+  DeviceId owner(TensorId tensor, DeviceId reader) const {
+    return one_memory_ ? device_of_op_[graph_->producer(tensor)] : reader;
+  }
 
   // Lays out a placement; nothing is handed over directly until hand_over() says so.
   void assign(std::span<const DeviceId> device_of_op);
@@ -73,6 +87,8 @@ class Routes {
 
   const Graph* graph_;
   DeviceId devices_;
+  std::vector<Bytes> bytes_;
+  bool one_memory_;
   std::size_t most_inputs_ = 0, most_outputs_ = 0;
   std::vector<std::uint32_t> input_begin_, consumer_begin_;
   std::vector<std::uint32_t> input_of_edge_;  // by tensor and consumer, in the graph's order

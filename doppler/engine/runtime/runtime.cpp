@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "doppler/base/error.h"
+#include "doppler/base/run_queue.h"
 #include "doppler/engine/runtime/courier.h"
 #include "doppler/engine/runtime/device_kind.h"
 #include "doppler/engine/runtime/stall_report.h"
@@ -95,6 +96,7 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
     for (DeviceId device = 0; device < run_.devices; ++device) {
       result.peak_memory[device] = run_.arenas[device].peak();
       result.busy[device] += seconds(workers_[device].folding());
+      result.others.push_back(seconds(others_[device]));
     }
     return result;
   }
@@ -105,16 +107,19 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
   void thread_main(unsigned index) {
     const bool works = index < run_.devices;
     run_.kind->settle(works ? std::optional<DeviceId>(index) : std::nullopt);
+    const RunQueueClock clock;
     for (std::uint64_t seen = 0;;) {
       epoch_.wait(seen);
       seen = epoch_.load();
       if (quit_.load()) return;
       start_together(seen);
+      const std::uint64_t before = works ? clock.waited() : 0;
       try {
         works ? work(workers_[index]) : couriers_[index - run_.devices]->work();
       } catch (...) {
         run_.fail(std::current_exception());
       }
+      if (works) others_[index] = static_cast<Ticks>(clock.waited() - before);
       const std::lock_guard lock(mutex_);
       ++done_;
       changed_.notify_all();
@@ -200,8 +205,9 @@ class Runtime::Crew : public std::enable_shared_from_this<Crew> {
   std::deque<Worker> workers_;
   std::vector<std::unique_ptr<Courier>> couriers_;
   std::vector<std::thread> threads_;
-  std::atomic<std::uint64_t> epoch_{0};  // the number of runs that have begun
-  std::atomic<std::uint64_t> gate_{0};   // the last run whose threads were all there
+  std::vector<Ticks> others_ = std::vector<Ticks>(run_.devices, 0);  // by worker; read when all have left the run
+  std::atomic<std::uint64_t> epoch_{0};                              // the number of runs that have begun
+  std::atomic<std::uint64_t> gate_{0};                               // the last run whose threads were all there
   std::atomic<std::uint32_t> arrived_{0};
   std::atomic<bool> quit_{false};
   std::mutex mutex_;

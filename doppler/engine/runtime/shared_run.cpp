@@ -6,6 +6,17 @@
 #include "doppler/graph/levels.h"
 
 namespace doppler {
+namespace {
+
+// Of tensors that the kernels keep in memory of their own, the engine holds nothing.
+std::vector<Bytes> sizes_of(const Graph& graph, const Kernels& kernels) {
+  std::vector<Bytes> sizes(graph.tensor_count(), 0);
+  if (!kernels.hold_tensors())
+    for (TensorId tensor = 0; tensor < graph.tensor_count(); ++tensor) sizes[tensor] = graph.bytes(tensor);
+  return sizes;
+}
+
+}  // namespace
 
 SharedRun::SharedRun(const Problem& given, std::shared_ptr<DeviceKind> given_kind, const RuntimeOptions& given_options)
     : problem(given),
@@ -16,7 +27,7 @@ SharedRun::SharedRun(const Problem& given, std::shared_ptr<DeviceKind> given_kin
       options(given_options),
       devices(problem.device_count()),
       one_courier(kind->one_courier()),
-      routes(graph, devices),
+      routes(graph, devices, sizes_of(graph, kernels), one_memory()),
       pending(new std::atomic<std::uint32_t>[problem.op_count()]),
       op_records(problem.op_count()),
       direct_logs(devices * devices),
@@ -103,18 +114,19 @@ void SharedRun::reserve_parameters() {
   }
 }
 
-void SharedRun::release(std::uint32_t buffer, DeviceId device, Bytes bytes) {
+void SharedRun::release(std::uint32_t buffer, DeviceId device, TensorId tensor) {
   if (buffers[buffer].users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (!arenas[device].release(buffers[buffer].data, bytes)) return;  // nobody waits for memory
-  parking.wake(device);
-  if (!receiver_copies()) parking.wake(courier_thread(courier_of(device)));
+  const DeviceId owner = routes.owner(tensor, device);
+  if (!arenas[owner].release(buffers[buffer].data, routes.bytes(tensor))) return;  // nobody waits for memory
+  parking.wake(owner);
+  if (couriers_have_threads()) parking.wake(courier_thread(courier_of(owner)));
 }
 
 bool SharedRun::reserve_copy(std::uint32_t id) {
+  if (!copies(id)) return true;
   const Routes::Transfer& transfer = routes.transfer(id);
-  const Bytes bytes = graph.bytes(transfer.tensor);
+  const Bytes bytes = routes.bytes(transfer.tensor);
   Arena& arena = arenas[transfer.dst];
-  if (bytes == 0) return true;
   if (!arena.reserve(bytes)) return false;
   Buffer& copy = buffers[graph.tensor_count() + id];
   copy.data = arena.take(bytes);
@@ -123,12 +135,11 @@ bool SharedRun::reserve_copy(std::uint32_t id) {
 }
 
 void SharedRun::copy(std::uint32_t id) {
+  if (!copies(id)) return;
   const Routes::Transfer& transfer = routes.transfer(id);
-  const Bytes bytes = graph.bytes(transfer.tensor);
-  if (bytes == 0) return;
   memory.copy(buffers[transfer.tensor].data, transfer.src, buffers[graph.tensor_count() + id].data, transfer.dst,
-              bytes);
-  release(transfer.tensor, transfer.src, bytes);
+              routes.bytes(transfer.tensor));
+  release(transfer.tensor, transfer.src, transfer.tensor);
 }
 
 void SharedRun::fail(std::exception_ptr first) {

@@ -28,20 +28,27 @@ struct SharedRun {
 
   Ticks now() const { return (std::chrono::steady_clock::now() - begin).count(); }
 
+  // Whether devices hand over tensors, which stay where they were made.
+  bool one_memory() const { return problem.rules().links == Links::shared; }
   // Whether workers are their own couriers, which then have no threads.
   bool receiver_copies() const { return problem.rules().links == Links::receiver; }
+
+  // Whether couriers have threads of their own. They have none where workers copy, or hand over, themselves.
+  bool couriers_have_threads() const { return !receiver_copies() && (one_courier || !one_memory()); }
 
   // Threads are numbered: workers 0 … devices-1, then the couriers.
   unsigned courier_count() const { return one_courier ? 1 : devices; }
   unsigned courier_of(DeviceId dst) const { return one_courier ? 0 : dst; }
   unsigned courier_thread(unsigned courier) const { return devices + courier; }
-  unsigned thread_count() const { return devices + (receiver_copies() ? 0 : courier_count()); }
+  unsigned thread_count() const { return devices + (couriers_have_threads() ? courier_count() : 0); }
 
   MessageLog& direct(DeviceId src, DeviceId dst) { return direct_logs[src * devices + dst]; }
   MessageLog& requests(DeviceId src, unsigned courier) { return request_logs[src * courier_count() + courier]; }
 
-  // Counts one user of a buffer less; the last one gives the memory back.
-  void release(std::uint32_t buffer, DeviceId device, Bytes bytes);
+  // Counts one user of a buffer less, which is on `device`; the last one gives the memory back.
+  void release(std::uint32_t buffer, DeviceId device, TensorId tensor);
+  // Whether the transfer moves bytes, and is more than the news of a tensor.
+  bool copies(std::uint32_t id) const { return !one_memory() && routes.bytes(routes.transfer(id).tensor) > 0; }
   // Takes space for the copy that transfer `id` makes, or returns false if it does not fit now.
   bool reserve_copy(std::uint32_t id);
   // Fills that copy and lets go of the original.

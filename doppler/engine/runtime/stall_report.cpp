@@ -48,13 +48,13 @@ std::string describe_deadlock(const SharedRun& run, const std::deque<Worker>& wo
     const OpId op = workers[device].waits_for_memory();
     if (op == Worker::kNoOp) continue;
     Bytes bytes = 0;
-    for (const TensorId tensor : run.graph.outputs(op)) bytes += run.graph.bytes(tensor);
+    for (const TensorId tensor : run.graph.outputs(op)) bytes += run.routes.bytes(tensor);
     return describe(op, device, bytes, "op");
   }
   for (const auto& courier : couriers) {
     if (courier->waiting().empty()) continue;
     const Routes::Transfer& transfer = run.routes.transfer(courier->waiting().front());
-    return describe(run.graph.producer(transfer.tensor), transfer.dst, run.graph.bytes(transfer.tensor),
+    return describe(run.graph.producer(transfer.tensor), transfer.dst, run.routes.bytes(transfer.tensor),
                     "a copy of the result of");
   }
   throw InternalError("run: everybody sleeps, work is left and memory suffices; required: never");

@@ -216,7 +216,7 @@ void Worker::rest(HasWork has_work) {
   }
   run_.resting[device_].store(false, std::memory_order_seq_cst);
   // The courier has to do what was left to this worker and comes too late for it.
-  if (courier_ != nullptr && !run_.receiver_copies() && courier_->has_mail())
+  if (courier_ != nullptr && run_.couriers_have_threads() && courier_->has_mail())
     run_.parking.wake(run_.courier_thread(run_.courier_of(device_)));
   now_ = run_.now();
 }
@@ -226,14 +226,12 @@ void Worker::rest(HasWork has_work) {
 bool Worker::allocate_outputs(OpId op) {
   if (!run_.routes.touches_memory(op) || (!fold_begun_.empty() && fold_begun_[op])) return true;
   Bytes total = 0;
-  for (const TensorId tensor : run_.graph.outputs(op)) total += run_.graph.bytes(tensor);
+  for (const TensorId tensor : run_.graph.outputs(op)) total += run_.routes.bytes(tensor);
   if (!arena_.reserve(total)) return false;
   for (const TensorId tensor : run_.graph.outputs(op)) {
-    const auto copies = run_.routes.last_transfer(tensor) - run_.routes.first_transfer(tensor);
     SharedRun::Buffer& buffer = run_.buffers[tensor];
-    buffer.data = arena_.take(run_.graph.bytes(tensor));
-    buffer.users.store(static_cast<std::uint32_t>(run_.routes.local(tensor).size()) + copies,
-                       std::memory_order_relaxed);
+    buffer.data = arena_.take(run_.routes.bytes(tensor));
+    buffer.users.store(run_.routes.users(tensor), std::memory_order_relaxed);
   }
   return true;
 }
@@ -279,8 +277,7 @@ void Worker::fold(OpId op, std::uint32_t input) {
   if (run_.stopped()) return;  // the result counts for nothing, as in execute()
   fold_begun_[op] = 1;
   folded_[run_.routes.input_begin(op) + input] = 1;
-  if (buffers[input] != Routes::kNoBuffer)
-    run_.release(buffers[input], device_, run_.graph.bytes(run_.graph.inputs(op)[input]));
+  if (buffers[input] != Routes::kNoBuffer) run_.release(buffers[input], device_, run_.graph.inputs(op)[input]);
 }
 
 void Worker::release_inputs(OpId op) {
@@ -289,7 +286,7 @@ void Worker::release_inputs(OpId op) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] == Routes::kNoBuffer) continue;
     if (!folded_.empty() && folded_[run_.routes.input_begin(op) + i]) continue;
-    run_.release(buffers[i], device_, run_.graph.bytes(tensors[i]));
+    run_.release(buffers[i], device_, tensors[i]);
   }
 }
 
@@ -324,7 +321,7 @@ bool Worker::copy_directly(std::uint32_t id) {
   if (!transfer.direct) return false;
   SharedRun::TransferRecord& record = run_.transfer_records[id];
   record.queued = record.start = record.end = now_;
-  if (run_.graph.bytes(transfer.tensor) == 0) return true;
+  if (!run_.copies(id)) return true;
   if (!run_.reserve_copy(id)) return false;
   run_.copy(id);
   record.end = run_.now();

@@ -25,7 +25,7 @@ std::unique_ptr<Courier> ThreadDevices::make_courier(SharedRun& run, unsigned co
 }
 
 bool ThreadDevices::hands_over(const Routes::Transfer& transfer) const {
-  return problem_.graph().bytes(transfer.tensor) <= kDirectBytes;
+  return problem_.rules().links == Links::shared || problem_.graph().bytes(transfer.tensor) <= kDirectBytes;
 }
 
 }  // namespace doppler

@@ -5,7 +5,8 @@
 
 namespace doppler {
 
-// Devices that compute: each worker has a core, if there are enough, and tensors are copied from memory to memory.
+// Devices that compute: each worker has a core, if there are enough, and tensors are
+// copied from memory to memory, or handed over where the rules say that the devices have one.
 // Internal to doppler/engine.
 class ThreadDevices final : public DeviceKind {
  public:

@@ -4,6 +4,7 @@
 #include "doppler/base/pin_thread.h"
 #include "doppler/engine/threads/thread_devices.h"
 #include "doppler/kernels/generate_inputs.h"
+#include "doppler/kernels/onnx/cut_model_kernels.h"
 #include "doppler/program/text/program_json.h"
 
 namespace doppler {
@@ -17,15 +18,23 @@ void take_inputs(const program::Program& program, std::map<std::string, Array> g
   }
 }
 
-std::shared_ptr<ComputingKernels> kernels_of(const Problem& problem, ThreadsOptions& options) {
+}  // namespace
+
+std::shared_ptr<ComputingKernels> make_kernels(const Problem& problem, ThreadsOptions& options) {
   if (const auto why = ThreadsExecutor::obstacle(problem)) throw InputError(*why);
+  if (options.backend != nullptr && !options.backend->on_host() && problem.rules().links == Links::shared)
+    throw InputError(fmt::format(
+        "machine '{}': found shared links and devices with memories of their own; required --links free or channels",
+        problem.machine().name()));
   if (problem.model() != nullptr) {
     if (options.backend != nullptr)
       throw InputError(fmt::format("{}: found a model and --devices cuda; required --devices cpu, models run there",
                                    problem.model()->where));
-    return std::make_shared<model::ModelKernels>(
-        problem.model(), problem.graph(), options.library != nullptr ? *options.library : model::open_kernel_library(),
-        model::ModelInputs{std::move(options.tensors), options.seed});
+    const model::KernelLibrary& library = options.library != nullptr ? *options.library : model::open_kernel_library();
+    const model::ModelInputs inputs{std::move(options.tensors), options.seed};
+    if (!problem.model()->blocks.empty())
+      return std::make_shared<model::CutModelKernels>(problem.model(), problem.graph(), library, inputs);
+    return std::make_shared<model::ModelKernels>(problem.model(), problem.graph(), library, inputs);
   }
   const program::RunnableProgram& runnable = *problem.program();
   Arrays inputs = generate_inputs(*runnable.program, options.seed);
@@ -35,15 +44,13 @@ std::shared_ptr<ComputingKernels> kernels_of(const Problem& problem, ThreadsOpti
       options.backend != nullptr ? options.backend : make_host_backend(problem.device_count()));
 }
 
-}  // namespace
-
 struct ThreadsExecutor::Parts {
   std::shared_ptr<ComputingKernels> computing;
   std::shared_ptr<Kernels> kernels;
   RuntimeOptions runtime;
 
   explicit Parts(const Problem& problem, ThreadsOptions options)
-      : computing(options.kernels == nullptr ? kernels_of(problem, options) : nullptr),
+      : computing(options.kernels == nullptr ? make_kernels(problem, options) : nullptr),
         kernels(options.kernels == nullptr ? computing : options.kernels),
         runtime{options.deterministic, options.stall_after, options.stop} {}
 };
@@ -90,7 +97,7 @@ const Arrays& ThreadsExecutor::compute(const Placement& placement) {
 
 std::vector<model::Value> ThreadsExecutor::compute_model(const Placement& placement) {
   execute_keeping(placement);
-  return dynamic_cast<model::ModelKernels&>(*computing_).results();
+  return dynamic_cast<model::ComputingModel&>(*computing_).results();
 }
 
 }  // namespace doppler

@@ -35,6 +35,10 @@ struct ThreadsOptions {
   std::stop_token stop = {};
 };
 
+// Makes what the ops of the problem's program or model do, as the options say, and takes their inputs. Throws InputError
+// if the problem has neither, or if an input does not fit.
+std::shared_ptr<ComputingKernels> make_kernels(const Problem& problem, ThreadsOptions& options);
+
 // Real kernels: each device is a thread of this process that is pinned to a core (and feeds a GPU, if that is where the
 // backend computes), has a memory of its own, and receives copies of the tensors that others made.
 //

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "doppler/program/onnx/graph_body.h"
+#include "doppler/program/onnx/node_evaluator.h"
 
 // What the operators of ONNX models compute. A kernel is made once per node, from everything that is known before the
 // first run: types, shapes, layouts, constants. Making it checks the node, so that running it needs no checks but those
@@ -93,10 +93,8 @@ struct LayoutChoice {
   std::vector<Layout> outputs;
 };
 
-class KernelLibrary {
+class KernelLibrary : public NodeEvaluator {
  public:
-  virtual ~KernelLibrary() = default;
-
   // Returns whether there are kernels of the operator: its type and domain alone.
   virtual bool has(const std::string& domain, const std::string& op_type) const = 0;
   // Returns the names of all operators that have kernels: "Conv", "com.microsoft.Gelu", in order.

@@ -9,6 +9,14 @@ bool slides(const std::string& op_type) {
   return op_type.find("Conv") != std::string::npos || op_type.find("Pool") != std::string::npos;
 }
 
+bool is_blocked(const LayoutChoice& choice) {
+  const auto any = [](const std::vector<Layout>& layouts) {
+    return std::any_of(layouts.begin(), layouts.end(),
+                       [](Layout layout) { return layout == Layout::blocked8 || layout == Layout::blocked16; });
+  };
+  return any(choice.inputs) || any(choice.outputs);
+}
+
 }  // namespace
 
 bool same_bytes(const TensorType& type, Layout a, Layout b) {
@@ -21,7 +29,7 @@ bool same_bytes(const TensorType& type, Layout a, Layout b) {
 }
 
 LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint32_t>& order,
-                        const std::vector<KernelNode>& nodes, const KernelLibrary& library) {
+                        const std::vector<KernelNode>& nodes, const KernelLibrary& library, bool blocked) {
   LayoutPlan plan;
   plan.of_value.assign(model.values.size(), Layout::row_major);
   plan.of_inputs.resize(model.ops.size());
@@ -54,6 +62,7 @@ LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint3
     const RunnableModel::Op& op = model.ops[index];
     std::vector<LayoutChoice> choices;
     if (library.has(op.node.domain, op.node.op_type)) choices = library.layouts(nodes[index]);
+    if (!blocked) std::erase_if(choices, is_blocked);
     const auto reads_rows = [](const LayoutChoice& choice) {
       return choice.inputs.empty() || choice.inputs[0] == Layout::row_major;
     };

@@ -14,10 +14,10 @@ struct LayoutPlan {
   std::size_t reorders = 0;  // inputs that are reordered in every run
 };
 
-// Chooses layouts op by op, producers first: of those that a kernel can have, the one for which the fewest bytes are
+// Chooses layouts op by op, producers first; without `blocked`, none in which the rows of a tensor lie apart: of those that a kernel can have, the one for which the fewest bytes are
 // reordered, and a convolution or pool never row-major if it can have another.
 LayoutPlan plan_layouts(const RunnableModel& model, const std::vector<std::uint32_t>& order,
-                        const std::vector<KernelNode>& nodes, const KernelLibrary& library);
+                        const std::vector<KernelNode>& nodes, const KernelLibrary& library, bool blocked = true);
 
 // Says whether the tensor has the same bytes in both layouts.
 bool same_bytes(const TensorType& type, Layout a, Layout b);

@@ -35,7 +35,12 @@ class Library : public KernelLibrary {
   std::unique_ptr<PackedWeights> make_packed_weights() const override { return make_packed_tensors(); }
 
   Values evaluate(const Node& node, const Values& inputs, const Context& context) const override {
-    return evaluate_node(*this, node, inputs, context);
+    return model::evaluate_node(*this, node, inputs, context);
+  }
+
+  Values evaluate_node(const Node& node, int opset, const Values& inputs) const override {
+    const std::map<std::string, int> opsets = {{node.domain, opset}};
+    return evaluate(node, inputs, {.opsets = &opsets});
   }
 
   Values run_model(const ModelBody& model, const std::map<std::string, Value>& inputs) const override {

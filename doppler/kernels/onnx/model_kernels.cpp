@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/base/mapped_file.h"
 #include "doppler/kernels/array.h"
 #include "doppler/kernels/onnx/model_values.h"
 #include "doppler/kernels/onnx/tensor_npy.h"
@@ -47,14 +48,14 @@ std::vector<TensorId> tensors_of_values(const RunnableModel& model, const Graph&
 
 ModelKernels::ModelKernels(std::shared_ptr<const RunnableModel> model, const Graph& graph, const KernelLibrary& library,
                            const ModelInputs& inputs)
-    : model_(std::move(model)), library_(library), packed_(library.make_packed_weights()) {
+    : ComputingModel(std::move(model)), library_(library), packed_(library.make_packed_weights()) {
   DOPPLER_CHECK(graph.op_count() == model_->ops.size(), "a graph that is not the model's");
-  refuse_unknown_operators();
+  refuse_unknown_operators(library);
   resident_ = resident_values(*model_, inputs.given, inputs.seed, library);
   live_.resize(model_->values.size());
   tensors_ = tensors_of_values(*model_, graph);
   std::vector<KernelNode> nodes;
-  for (const RunnableModel::Op& op : model_->ops) nodes.push_back(describe(op));
+  for (const RunnableModel::Op& op : model_->ops) nodes.push_back(describe(op, resident_));
   const std::span<const OpId> order = graph.topological_order();
   layouts_ = plan_layouts(*model_, {order.begin(), order.end()}, nodes, library);
   plans_.resize(model_->ops.size());
@@ -62,7 +63,7 @@ ModelKernels::ModelKernels(std::shared_ptr<const RunnableModel> model, const Gra
   find_results();
 }
 
-void ModelKernels::refuse_unknown_operators() const {
+void ComputingModel::refuse_unknown_operators(const KernelLibrary& library) const {
   std::map<std::string, std::pair<std::string, std::size_t>> missing;  // the first node and the number of nodes
   for (const auto* ops : {&model_->static_ops, &model_->ops})
     for (const RunnableModel::Op& op : *ops) {
@@ -71,7 +72,7 @@ void ModelKernels::refuse_unknown_operators() const {
       };
       // Control flow and sequences have no kernels; they are evaluated.
       if (op.has_body || std::any_of(op.inputs.begin(), op.inputs.end(), no_tensor) ||
-          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) || library_.has(op.node.domain, op.node.op_type))
+          std::any_of(op.outputs.begin(), op.outputs.end(), no_tensor) || library.has(op.node.domain, op.node.op_type))
         continue;
       const std::string name =
           op.node.domain.empty() ? op.node.op_type : fmt::format("{}.{}", op.node.domain, op.node.op_type);
@@ -86,7 +87,7 @@ void ModelKernels::refuse_unknown_operators() const {
       fmt::format("{}: found operators without kernels: {}; required those of docs/models.md", model_->where, list));
 }
 
-KernelNode ModelKernels::describe(const RunnableModel::Op& op) const {
+KernelNode ComputingModel::describe(const RunnableModel::Op& op, const std::vector<Value>& resident) const {
   KernelNode node{.name = op.node.name, .op_type = op.node.op_type, .domain = op.node.domain, .opset = op.opset};
   node.attributes = op.node.attributes;
   for (std::size_t i = 0; i < op.node.inputs.size(); ++i) {
@@ -95,8 +96,8 @@ KernelNode ModelKernels::describe(const RunnableModel::Op& op) const {
     const RunnableModel::Value& value = model_->values[op.inputs[i]];
     input.type = value.type;
     const bool fixed = value.origin != Origin::op && value.origin != Origin::input && value.view_of == kAbsent;
-    if (fixed && resident_[op.inputs[i]].kind == Value::Kind::tensor) {
-      input.constant = &resident_[op.inputs[i]].tensor;
+    if (fixed && resident[op.inputs[i]].kind == Value::Kind::tensor) {
+      input.constant = &resident[op.inputs[i]].tensor;
       input.type = input.constant->type;
     }
   }
@@ -132,6 +133,7 @@ void ModelKernels::make_plan(OpId index, KernelNode node, const Graph& graph) {
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: {}", model_->where, error.what()));
     }
+    forget_packed(op, *plan.kernel);
     plan.scratch_bytes = round_up(plan.kernel->scratch_bytes());
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       if (op.outputs[i] == kAbsent) continue;
@@ -149,6 +151,15 @@ void ModelKernels::make_plan(OpId index, KernelNode node, const Graph& graph) {
                                : source_of(index, i, graph, layouts_.of_inputs[index][i], plan));
   std::int32_t output = 0;
   for (const ValueIndex value : op.outputs) plan.outputs.push_back(value == kAbsent ? -1 : output++);
+}
+
+// Weights that the kernel has packed are not needed a second time, unless another op looks at them.
+void ModelKernels::forget_packed(const RunnableModel::Op& op, const NodeKernel& kernel) const {
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] == kAbsent || kernel.reads(i)) continue;
+    const RunnableModel::Value& value = model_->values[op.inputs[i]];
+    if (value.mapped) forget_pages(value.tensor.data.get(), value.tensor.type.bytes());
+  }
 }
 
 ModelKernels::Source ModelKernels::source_of(OpId index, std::size_t input, const Graph& graph, Layout wanted,
@@ -327,13 +338,13 @@ std::vector<Value> ModelKernels::results() const {
   return values;
 }
 
-void ModelKernels::take_results(const std::function<void(const std::string& name, std::string npy)>& take) const {
+void ComputingModel::take_results(const std::function<void(const std::string& name, std::string npy)>& take) const {
   const std::vector<Value> values = results();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].kind != Value::Kind::tensor)
-      throw InputError(
-          fmt::format("{}: output '{}' is no tensor; required one to write it", model_->where, results_[i].name));
-    take(results_[i].name, to_tensor_npy(values[i].tensor));
+      throw InputError(fmt::format("{}: output '{}' is no tensor; required one to write it", model_->where,
+                                   model_->output_names[i]));
+    take(model_->output_names[i], to_tensor_npy(values[i].tensor));
   }
 }
 

@@ -16,11 +16,28 @@ struct ModelInputs {
   std::uint64_t seed = 0;
 };
 
+// Kernels of a model, whole or cut.
+class ComputingModel : public ComputingKernels {
+ public:
+  // Returns the results that the last run left, in the order of the model's outputs.
+  virtual std::vector<Value> results() const = 0;
+  void take_results(const std::function<void(const std::string& name, std::string npy)>& take) const final;
+
+ protected:
+  explicit ComputingModel(std::shared_ptr<const RunnableModel> model) : model_(std::move(model)) {}
+  // Throws InputError that names every operator without kernels, if there is any.
+  void refuse_unknown_operators(const KernelLibrary& library) const;
+  // Returns the op as kernels are made from it, row-major; `resident` is what there is before the first run, by value.
+  KernelNode describe(const RunnableModel::Op& op, const std::vector<Value>& resident) const;
+
+  std::shared_ptr<const RunnableModel> model_;
+};
+
 // The ops of an ONNX model, computed for real, each on the thread that calls. Everything that is known before the first
 // run is done here: weights are packed, what depends on no data is computed, layouts are chosen. An op then looks
 // nothing up and, once every thread has its scratch memory, allocates nothing, unless the shape of its output depends on
 // data or its values are no tensors.
-class ModelKernels final : public ComputingKernels {
+class ModelKernels final : public ComputingModel {
  public:
   // Throws InputError that names every operator without kernels, if there is any; if an input has another type than the
   // model says; and if a node is wrong.
@@ -29,10 +46,7 @@ class ModelKernels final : public ComputingKernels {
 
   void run(OpId op, DeviceId device, const OpBuffers& buffers) override;
   void keep_results(bool keep) override;
-  void take_results(const std::function<void(const std::string& name, std::string npy)>& take) const override;
-
-  // Returns the results that the last run left, in the order of the model's outputs.
-  std::vector<Value> results() const;
+  std::vector<Value> results() const override;
   const LayoutPlan& layouts() const { return layouts_; }
   // Returns who computes the op: "onednn brgconv:avx512_core", "own", or "evaluated" if it is looked at anew each time.
   std::string implementation(OpId op) const;
@@ -66,9 +80,8 @@ class ModelKernels final : public ComputingKernels {
     Tensor kept;
   };
 
-  void refuse_unknown_operators() const;
-  KernelNode describe(const RunnableModel::Op& op) const;
   void make_plan(OpId op, KernelNode node, const Graph& graph);
+  void forget_packed(const RunnableModel::Op& op, const NodeKernel& kernel) const;
   Source source_of(OpId op, std::size_t input, const Graph& graph, Layout wanted, Plan& plan);
   std::unique_ptr<NodeKernel> make_reorder(const TensorType& type, Layout from, Layout to) const;
   Tensor in_layout(Tensor tensor, Layout layout) const;
@@ -78,7 +91,6 @@ class ModelKernels final : public ComputingKernels {
   void evaluate_op(OpId op, const OpBuffers& buffers);
   void keep(const Plan& plan, const OpBuffers& buffers);
 
-  std::shared_ptr<const RunnableModel> model_;
   const KernelLibrary& library_;
   std::vector<Value> resident_;                             // by value
   std::map<std::pair<ValueIndex, Layout>, Tensor> relaid_;  // constants in other layouts

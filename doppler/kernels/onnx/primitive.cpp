@@ -15,12 +15,9 @@ namespace {
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
-// A stream belongs to one thread. Every worker is one thread, so OpenMP starts none.
+// A stream belongs to one thread.
 dnnl::stream& thread_stream() {
-  thread_local dnnl::stream stream = [] {
-    omp_set_num_threads(1);
-    return dnnl::stream(processor_engine());
-  }();
+  thread_local dnnl::stream stream(processor_engine());
   return stream;
 }
 
@@ -60,7 +57,11 @@ class PackedTensors : public PackedWeights {
 
 }  // namespace
 
+// Every worker is one thread, so that OpenMP starts none. It has to know before a primitive is made, too: some remember
+// how many threads there were then, and would wait for a second one on a core of their own.
 const dnnl::engine& processor_engine() {
+  thread_local const bool alone = (omp_set_num_threads(1), true);
+  static_cast<void>(alone);
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }

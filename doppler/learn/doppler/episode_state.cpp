@@ -40,7 +40,7 @@ void EpisodeState::bind(const PolicyInput& input) {
   for (DeviceId device = 0; device < devices_; ++device)
     slot_begin_.push_back(slot_begin_.back() + input.problem().machine().device(device).slots);
   slot_end_.resize(slot_begin_.back());
-  const bool booked = input.problem().rules().links != Links::free;
+  const bool booked = !are_delays(input.problem().rules().links);
   arrived_.resize(booked ? std::size_t{input.problem().graph().tensor_count()} * devices_ : 0);
   for (auto* clocks : {&link_free_, &queue_}) clocks->resize(booked ? std::size_t{devices_} * devices_ : 0);
   empty_memory_.reset();
@@ -112,6 +112,7 @@ void EpisodeState::time_devices(OpId op) {
       time_copies(op);
       break;
     case Links::free:
+    case Links::shared:
       for (const PolicyInput::Edge& edge : input_->producers(op)) {
         const DeviceId from = device_of_op_[edge.op];
         const Seconds end = end_of_op_[edge.op];
@@ -175,7 +176,7 @@ void EpisodeState::time_copies(OpId op) {
 void EpisodeState::book_transfers(OpId op, DeviceId device) {
   const Problem& problem = input_->problem();
   const Links links = problem.rules().links;
-  if (links == Links::free) return;
+  if (are_delays(links)) return;
   for (const PolicyInput::Edge& edge : input_->producers(op)) {
     const DeviceId from = device_of_op_[edge.op];
     Seconds& arrived = arrived_[std::size_t{edge.tensor} * devices_ + device];

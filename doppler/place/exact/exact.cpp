@@ -122,7 +122,7 @@ Consequences infer(const Problem& problem, const SearchRecord& record) {
 Seconds search(const Problem& problem, SearchRecord& record) {
   const Consequences known = infer(problem, record);
   if (known.contradiction) return record.makespan();
-  if (ranked(problem) || (problem.rules().discipline == Discipline::fifo && problem.rules().links == Links::free))
+  if (ranked(problem) || (problem.rules().discipline == Discipline::fifo && are_delays(problem.rules().links)))
     return search_schedules(problem, known, record);
   return search_assignments(problem, known, record);
 }

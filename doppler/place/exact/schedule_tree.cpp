@@ -113,9 +113,9 @@ ScheduleTree::ScheduleTree(const Problem& problem, const Consequences& known, Se
       tail_(known.tail),
       clusters_(known.cluster),
       record_(record),
-      work_conserving_(problem.rules().discipline != Discipline::ordered && problem.rules().links == Links::free),
+      work_conserving_(problem.rules().discipline != Discipline::ordered && are_delays(problem.rules().links)),
       first_come_(problem.rules().discipline == Discipline::fifo),
-      prunes_by_dominance_(problem.rules().discipline == Discipline::ordered && problem.rules().links == Links::free &&
+      prunes_by_dominance_(problem.rules().discipline == Discipline::ordered && are_delays(problem.rules().links) &&
                            !problem.memory_limited()),
       device_kind_(interchangeable_devices(problem)) {
   const OpId n = problem.op_count();

@@ -107,11 +107,11 @@ Proposal anneal_from(const Problem& problem, Objective& objective, const MethodO
 
 Proposal anneal(const Problem& problem, Objective& objective, const MethodOptions& options) {
   std::vector<Placement> starts;
-  for (const auto start : {heft, single}) {
+  for (const auto start : {heft, near_single}) {
     try {
       starts.push_back(start(problem, objective, options).placement);
     } catch (const OutOfTime&) {
-      if (starts.empty() && start == single) throw;
+      if (starts.empty() && start == near_single) throw;
     }
   }
   if (objective.drawn()) return anneal_by_draws(problem, objective, options, starts);

@@ -29,16 +29,20 @@ class Portfolio {
     for (const CheapMethod& method : cheap_methods()) {
       if (method.promised != promised || late_) continue;
       if (done() && !(promised && !optimal() && !options_.budget.interrupted())) continue;
-      attempt(method.name, method.share,
-              [&](const MethodOptions& part) { return method.run(problem_, objective_, part); });
+      attempt(method.share, [&](const MethodOptions& part) {
+        Proposal found = method.run(problem_, objective_, part);
+        const std::string_view name = found_by(method, found.placement);
+        consider(name, std::move(found));
+      });
     }
   }
 
   void ask_policy() {
     const bool too_large = std::uint64_t{problem_.op_count()} * problem_.device_count() > kLargestForPolicy;
     if (done() || late_ || options_.policy == nullptr || too_large) return;
-    attempt(options_.policy->name(), kPolicyShare,
-            [&](const MethodOptions& part) { return options_.policy->zero_shot(problem_, objective_, part); });
+    attempt(kPolicyShare, [&](const MethodOptions& part) {
+      consider(options_.policy->name(), options_.policy->zero_shot(problem_, objective_, part));
+    });
   }
 
   void anneal() {
@@ -83,12 +87,12 @@ class Portfolio {
   bool done() const { return !candidates_.empty() && (options_.budget.out_of_time() || optimal()); }
 
   template <typename Run>
-  void attempt(std::string_view name, double share, Run run) {
+  void attempt(double share, Run run) {
     MethodOptions part = options_;
     part.budget = options_.budget.share(share);
     part.on_progress = nullptr;
     try {
-      consider(name, run(part));
+      run(part);
     } catch (const InfeasibleError& error) {
       if (why_not_.empty()) why_not_ = error.what();
     } catch (const OutOfTime&) {

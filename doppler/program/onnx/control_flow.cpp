@@ -106,6 +106,7 @@ void ModelReader::finish_control_flow(const onnx::NodeProto& node, std::vector<V
                                  node.output_size(), types.size()));
   Inferred inferred{std::move(types), {}};
   inferred.outputs.resize(static_cast<std::size_t>(node.output_size()));
+  merge_declarations(node, inferred, scope);
   complete_types(node, inferred, {}, scope);
   for (const ValueId id : body.reads)
     if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) inputs.push_back(id);

@@ -65,6 +65,9 @@ StencilRule by_rows(const ShapedOp& op, Index axis) {
   return rule;
 }
 
+// The input that fused convolutions and products add to their result.
+constexpr std::size_t kResidual = 3;
+
 // No real window is longer; products with positions stay far from overflow.
 constexpr Index kLongestStep = Index{1} << 24;
 
@@ -158,7 +161,8 @@ MaybeRule convolution(const ShapedOp& op, std::size_t weights, std::size_t bias)
   for (std::size_t slot = 1; slot < op.op.inputs.size(); ++slot) {
     Spans other = whole(op.dims(slot));
     if ((slot == weights || slot == bias) && !other.empty()) other[0] = Span::along(1);
-    add_operand(rule, op, slot, std::move(other));
+    const bool residual = slot == kResidual && weights == 1 && op.dims(slot) == op.out;
+    add_operand(rule, op, slot, residual ? aligned_spans(op.out, op.out, op.out.size()) : std::move(other));
   }
   return rule;
 }
@@ -203,6 +207,77 @@ MaybeRule matrix_product(const ShapedOp& op, std::size_t second) {
   StencilRule rule = starting(op, std::move(left));
   for (std::size_t slot = 1; slot < op.op.inputs.size(); ++slot)
     add_operand(rule, op, slot, slot == second ? right : whole(op.dims(slot)));
+  return rule;
+}
+
+MaybeRule gemm(const ShapedOp& op) {
+  if (op.dims(0).size() != 2 || op.dims(1).size() != 2 || op.out.size() != 2) return std::nullopt;
+  const bool flipped_a = int_attribute(op.node(), "transA", 0) != 0;
+  const bool flipped_b = int_attribute(op.node(), "transB", 0) != 0;
+  Spans left(2), right(2);
+  left[flipped_a ? 1 : 0] = Span::along(0);
+  right[flipped_b ? 0 : 1] = Span::along(1);
+  StencilRule rule = starting(op, std::move(left));
+  add_operand(rule, op, 1, std::move(right));
+  add_operand(rule, op, 2, broadcast_spans(op.dims(2), op.out));
+  return rule;
+}
+
+MaybeRule fused_product(const ShapedOp& op) {
+  const std::size_t rank = op.out.size();
+  if (op.dims(0).size() < 2 || op.dims(1).size() < 2 || rank < 2) return std::nullopt;
+  // By dimension of the operand as the product sees it, [batch…, row, column]: what it is in memory.
+  const auto spans_of = [&](std::size_t slot, const char* flip, const char* flip_batch, bool first) {
+    const Shape dims = op.dims(slot);
+    std::vector<std::size_t> seen(dims.size());
+    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = i;
+    if (int_attribute(op.node(), flip_batch, 0) != 0) std::rotate(seen.begin(), seen.begin() + 1, seen.end() - 1);
+    if (int_attribute(op.node(), flip, 0) != 0) std::swap(seen[seen.size() - 1], seen[seen.size() - 2]);
+    Spans spans = whole(dims);
+    for (std::size_t i = 0; i + 2 < seen.size(); ++i) {
+      const std::size_t axis = rank - seen.size() + i;
+      if (dims[seen[i]] == op.out[axis] && dims[seen[i]] > 1) spans[seen[i]] = Span::along(axis);
+    }
+    spans[first ? seen[seen.size() - 2] : seen.back()] = Span::along(first ? rank - 2 : rank - 1);
+    return spans;
+  };
+  if (std::max(op.dims(0).size(), op.dims(1).size()) != rank) return std::nullopt;
+  StencilRule rule = starting(op, spans_of(0, "transA", "transBatchA", true));
+  add_operand(rule, op, 1, spans_of(1, "transB", "transBatchB", false));
+  add_operand(rule, op, 2, broadcast_spans(op.dims(2), op.out));
+  add_operand(rule, op, kResidual, broadcast_spans(op.dims(kResidual), op.out));
+  return rule;
+}
+
+MaybeRule permuted_attention(const ShapedOp& op) {
+  constexpr std::size_t kRank = 4, kHeads = 1, kRows = 2, kDepth = 3;  // of [batch, heads, rows, depth]
+  if (op.out.size() != kRank) return std::nullopt;
+  const auto order = [&](const char* name) {
+    std::vector<Index> given = ints_attribute(op.node(), name).value_or(std::vector<Index>());
+    return given.size() == kRank ? given : std::vector<Index>{0, 1, 2, 3};
+  };
+  std::vector<std::size_t> axis(kRank, 0);  // of the output, by dimension of the attention
+  const std::vector<Index> order_out = order("perm_out");
+  for (std::size_t i = 0; i < kRank; ++i) axis.at(static_cast<std::size_t>(order_out[i])) = i;
+  const auto spans_of = [&](std::size_t slot, const char* name, std::size_t last) {
+    const Shape dims = op.dims(slot);
+    const std::vector<Index> seen = order(name);
+    Spans spans = whole(dims);
+    for (std::size_t i = 0; i <= last && dims.size() == kRank; ++i)
+      if (const auto at = static_cast<std::size_t>(seen[i]); dims[at] == op.out[axis[i]] && dims[at] > 1)
+        spans[at] = Span::along(axis[i]);
+    return spans;
+  };
+  StencilRule rule = starting(op, spans_of(0, "perm_q", kRows));
+  add_operand(rule, op, 1, spans_of(1, "perm_k", kHeads));
+  add_operand(rule, op, 2, spans_of(2, "perm_v", kHeads));
+  const Shape mask = op.dims(3);
+  Spans mask_spans = whole(mask);
+  for (std::size_t i = 0; i < mask.size() && mask.size() <= kRank; ++i)
+    if (const std::size_t seen = kRank - mask.size() + i; seen < kDepth && mask[i] > 1)
+      mask_spans[i] = Span::along(axis[seen]);
+  add_operand(rule, op, 3, std::move(mask_spans));
+  never_cut(rule, axis[kDepth], axis[kDepth] + 1);
   return rule;
 }
 

@@ -41,6 +41,9 @@ struct ShapedOp {
 
 // Returns nothing for ops that stay whole. `output` is the index of one of the op's outputs.
 std::optional<StencilRule> stencil_rule(const Reading& reading, const ModelOp& op, std::size_t output);
+// Says in `rule` what kernels cannot compute block by block: dimensions whose blocks would need more than the node
+// itself on parts of its inputs are not cut, nor are those along which no layout has blocks that lie together.
+void keep_to_kernels(const ShapedOp& op, StencilRule& rule);
 // Returns the rule of a reshape: the first dimension of every group of dimensions that belong together may be cut.
 StencilRule reshape_rule(ValueId value, const Shape& from, const Shape& to);
 
@@ -80,6 +83,12 @@ template <std::size_t Second>
 MaybeRule product(const ShapedOp& op) {
   return matrix_product(op, Second);
 }
+
+// The sum is never cut, unlike that of an einsum: bias, residual and activation follow it.
+MaybeRule gemm(const ShapedOp& op);
+MaybeRule fused_product(const ShapedOp& op);
+// By batch, heads and rows of the queries; keys and values are read whole.
+MaybeRule permuted_attention(const ShapedOp& op);
 
 MaybeRule reduction(const ShapedOp& op);
 // Finds the position of the largest or smallest element along one axis.

@@ -1,12 +1,6 @@
 #include "doppler/program/onnx/external_data.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -14,41 +8,6 @@
 #include "doppler/program/onnx/constant.h"
 
 namespace doppler::program {
-
-// A file in memory, as its pages are read.
-class ExternalData::Mapping {
- public:
-  Mapping(const std::filesystem::path& path, const std::string& what) {
-    const auto refuse = [&](const char* problem) {
-      throw InputError(
-          fmt::format("{}: its data is in '{}': {}; required a file that can be read", what, path.string(), problem));
-    };
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) refuse(std::strerror(errno));
-    struct stat status {};
-    const bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-    if (regular) {
-      size_ = static_cast<std::size_t>(status.st_size);
-      if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    }
-    const int error = errno;
-    close(file);
-    if (!regular) refuse("not a file");
-    if (data_ == MAP_FAILED) refuse(std::strerror(error));
-  }
-  ~Mapping() {
-    if (data_ != nullptr && data_ != MAP_FAILED) munmap(data_, size_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  const char* data() const { return static_cast<const char*>(data_); }
-  std::size_t size() const { return size_; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 namespace {
 
@@ -91,22 +50,33 @@ std::filesystem::path place_of(const std::filesystem::path& model, const std::st
 
 }  // namespace
 
-model::Tensor ExternalData::read(const onnx::TensorProto& tensor, const std::string& what) {
+ExternalData::Piece ExternalData::find(const onnx::TensorProto& tensor, std::size_t needed, const std::string& what) {
   const std::filesystem::path path = place_of(model_, entry(tensor, "location"), what);
-  const model::TensorType type{model::element_of(tensor.data_type(), what),
-                               Shape(tensor.dims().begin(), tensor.dims().end())};
   check_data(tensor, what);
-  const std::size_t needed = type.bytes(), offset = number(tensor, "offset", 0, what);
-  const std::size_t length = number(tensor, "length", needed, what);
+  const std::size_t offset = number(tensor, "offset", 0, what), length = number(tensor, "length", needed, what);
   if (length != needed)
     throw InputError(
         fmt::format("{}: shape and type claim {} bytes, external data {}; required as many", what, needed, length));
-  std::shared_ptr<const Mapping>& file = files_[path];
-  if (file == nullptr) file = std::make_shared<Mapping>(path, what);
-  if (offset > file->size() || needed > file->size() - offset)
+  std::shared_ptr<const MappedFile>& file = files_[path];
+  if (file == nullptr)
+    file = std::make_shared<MappedFile>(path.string(), fmt::format("{}: its data is in '{}'", what, path.string()));
+  const std::string_view content = file->content();
+  if (offset > content.size() || needed > content.size() - offset)
     throw InputError(fmt::format("{}: its data is bytes {} to {} of '{}', which has {}; required all of them", what,
-                                 offset, offset + needed, path.string(), file->size()));
-  return model::Tensor::view(type, file->data() + offset, file);
+                                 offset, offset + needed, path.string(), content.size()));
+  return {file, content.substr(offset, needed)};
+}
+
+model::Tensor ExternalData::read(const onnx::TensorProto& tensor, const std::string& what) {
+  const model::TensorType type{model::element_of(tensor.data_type(), what),
+                               Shape(tensor.dims().begin(), tensor.dims().end())};
+  const Piece piece = find(tensor, type.bytes(), what);
+  return model::Tensor::view(type, piece.bytes.data(), piece.file);
+}
+
+std::string_view ExternalData::bytes(const onnx::TensorProto& tensor, const std::string& what) {
+  const Shape shape(tensor.dims().begin(), tensor.dims().end());
+  return find(tensor, bytes_of(tensor.data_type(), element_count(shape, what)), what).bytes;
 }
 
 }  // namespace doppler::program

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "doppler/base/mapped_file.h"
 #include "doppler/program/onnx/proto.h"
 #include "doppler/program/onnx/tensor.h"
 
@@ -18,11 +19,18 @@ class ExternalData {
 
   // Throws InputError naming `what` if the file is missing, ends before the data does, or is not in the model's folder.
   model::Tensor read(const onnx::TensorProto& tensor, const std::string& what);
+  // Returns the same as bytes, of any element type; they live as long as this.
+  std::string_view bytes(const onnx::TensorProto& tensor, const std::string& what);
 
  private:
-  class Mapping;
+  struct Piece {
+    std::shared_ptr<const MappedFile> file;
+    std::string_view bytes;
+  };
+  Piece find(const onnx::TensorProto& tensor, std::size_t needed, const std::string& what);
+
   std::filesystem::path model_;
-  std::map<std::filesystem::path, std::shared_ptr<const Mapping>> files_;
+  std::map<std::filesystem::path, std::shared_ptr<const MappedFile>> files_;
 };
 
 }  // namespace doppler::program

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/base/mapped_file.h"
 #include "doppler/program/onnx/make_runnable.h"
 #include "doppler/program/onnx/model_to_program.h"
 #include "doppler/program/onnx/rewrite/rewrite.h"
@@ -222,6 +223,68 @@ onnx::ModelProto parsed(std::string_view content) {
   return model;
 }
 
+void require_ops(const Program& program, const std::string& where) {
+  if (program.size() == program.weights().size())
+    throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
+}
+
+// The model as it is, cut for devices with memories of their own, by its costs alone: also where no kernel follows.
+ImportedModel import_costed_cut(Reading reading, const OnnxTotals& totals, const OnnxOptions& options) {
+  Program program;
+  model_to_program(reading, program);
+  require_ops(program, reading.where);
+  const Plan plan = decompose(program, options.decompose)[0].plan;
+  Lowered lowered = lower(program, plan, {.skip_single_formations = true, .title = reading.where});
+  return {std::move(lowered.graph), totals, std::move(reading.warnings), {}, {}, {}, nullptr};
+}
+
+// What the op of a lowered graph is in the model, whose op has the number `op`.
+model::RunnableModel::Block block_of(const Program& program, const Kernel& kernel, const ModelOp& of, OpId op,
+                                     std::uint32_t output) {
+  model::RunnableModel::Block block{.op = op};
+  if (output == kNone) return block;
+  const Node& node = program.node(kernel.expr);
+  block.output = output;
+  block.region = kernel.block;
+  // The operands of a rule are the first inputs that are there, in order.
+  std::size_t operand = 0;
+  for (const ValueId input : of.inputs) {
+    if (operand == node.inputs.size()) break;
+    block.inputs.emplace_back();
+    if (input == kNone) continue;
+    block.inputs.back() = operand_region(node, operand, program.node(node.inputs[operand]).shape, kernel.block);
+    ++operand;
+  }
+  return block;
+}
+
+// The model cut in blocks that kernels compute.
+ImportedModel import_runnable_cut(Reading reading, const OnnxTotals& totals, std::vector<RewriteCount> passes,
+                                  const OnnxOptions& options) {
+  Program program;
+  const std::vector<ExprOrigin> origins = model_to_runnable_program(reading, program);
+  require_ops(program, reading.where);
+  const Plan plan = decompose(program, options.decompose)[0].plan;
+  Lowered lowered = lower(program, plan, {.skip_single_formations = true, .title = reading.where});
+  std::vector<std::string> warnings = std::move(reading.warnings);
+  std::shared_ptr<const model::RunnableModel> runnable;
+  if (options.runnable && options.one_memory) {
+    std::vector<OpId> op_of(reading.ops.size(), kNone);
+    OpId count = 0;
+    for (std::size_t i = 0; i < op_of.size(); ++i)
+      if (!reading.ops[i].view) op_of[i] = count++;
+    std::vector<model::RunnableModel::Block> blocks;
+    for (const Kernel& kernel : lowered.kernels) {
+      const ExprOrigin& origin = origins[kernel.expr];
+      const ModelOp& op = reading.ops[origin.op];
+      const bool whole = product(plan[kernel.expr]) == 1 && !op.rules->traits.each_output;
+      blocks.push_back(block_of(program, kernel, op, op_of[origin.op], whole ? kNone : origin.output));
+    }
+    runnable = make_runnable(std::move(reading), op_of, std::move(blocks), options.file);
+  }
+  return {std::move(lowered.graph), totals, std::move(warnings), {}, {}, std::move(passes), std::move(runnable)};
+}
+
 }  // namespace
 
 bool looks_like_onnx(std::string_view content) {
@@ -230,22 +293,10 @@ bool looks_like_onnx(std::string_view content) {
 }
 
 ImportedModel import_onnx(const std::string& where, std::string_view content, const OnnxOptions& options) {
-  Reading reading = read_model(where, content, options.dims);
+  Reading reading = read_model(where, content, options.dims, options.file != nullptr);
   OnnxTotals totals = totals_of(reading);
-  if (options.shard > 0) {
-    Program program;
-    model_to_program(reading, program);
-    if (program.size() == program.weights().size())
-      throw InputError(fmt::format("{}: every node folds away; required one that computes on data", where));
-    const Plan plan = decompose(program, options.decompose)[0].plan;
-    return {lower(program, plan, {.skip_single_formations = true, .title = where}).graph,
-            totals,
-            std::move(reading.warnings),
-            {},
-            {},
-            {},
-            nullptr};
-  }
+  if (options.shard > 0 && !options.one_memory && !options.rewrite)
+    return import_costed_cut(std::move(reading), totals, options);
   Rewritten rewritten;
   if (options.rewrite) {
     rewritten = rewrite(reading);
@@ -254,7 +305,8 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
     reading.warnings = std::move(warnings);
     totals.flops = totals_of(reading).flops;
   }
-  if (options.runnable) make_views_run(reading);
+  if (options.runnable && (options.shard == 0 || options.one_memory)) make_views_run(reading);
+  if (options.shard > 0) return import_runnable_cut(std::move(reading), totals, std::move(rewritten.passes), options);
   GraphOfReading builder(reading);
   Graph graph = builder.build();
   std::vector<OpId> op_of_node = ops_of_nodes(reading, builder.op_of());
@@ -262,7 +314,7 @@ ImportedModel import_onnx(const std::string& where, std::string_view content, co
   std::vector<std::string> warnings = std::move(reading.warnings);
   std::shared_ptr<const model::RunnableModel> runnable;
   std::vector<OnnxParameter> parameters = parameters_of(reading, builder.op_of());
-  if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of());
+  if (options.runnable) runnable = make_runnable(std::move(reading), builder.op_of(), {}, options.file);
   return {std::move(graph),      totals,
           std::move(warnings),   std::move(op_of_node),
           std::move(parameters), std::move(rewritten.passes),

@@ -9,6 +9,9 @@
 #include "doppler/graph.h"
 #include "doppler/program/cut/decompose.h"
 
+namespace doppler {
+class MappedFile;
+}
 namespace doppler::model {
 struct RunnableModel;
 }
@@ -21,10 +24,15 @@ struct OnnxOptions {
   // If this is more than 0, everything that can be cut is, in this many blocks; `decompose` says for what machine.
   Index shard = 0;
   DecomposeOptions decompose = {};
-  // Whether patterns of nodes become fused ones first (rewrite/rewrite.h). A model that is cut stays as it is.
+  // Whether the devices have one memory. Then blocks are those that kernels compute, and a model that is cut can be run.
+  bool one_memory = false;
+  // Whether patterns of nodes become fused ones first (rewrite/rewrite.h), also before a model is cut. Without it, one
+  // that is cut for devices with memories of their own may also be cut where no kernel follows.
   bool rewrite = false;
   // Whether to keep what running the model takes.
   bool runnable = false;
+  // The file that the content lies in, if it does: weights stay there.
+  std::shared_ptr<const MappedFile> file = nullptr;
 };
 
 // This is what an engineer asks of a model before choosing devices.

@@ -7,6 +7,7 @@
 #include "doppler/base/error.h"
 #include "doppler/program/onnx/convert.h"
 #include "doppler/program/onnx/external_data.h"
+#include "doppler/program/onnx/mapped_model.h"
 
 namespace doppler::model {
 
@@ -59,12 +60,28 @@ Index summed_up(const ModelOp& op, std::size_t slot, const Shape& dims) {
   return std::max<Index>(1, dims[dims.size() - (flipped ? 1 : 2)]);
 }
 
+// A file puts weights anywhere, and kernels read whole numbers: a known weakness. x86 reads numbers from any address,
+// and copies would keep large weights twice; elsewhere, and where a sanitizer looks on, what is not aligned is copied.
+bool may_be_read_at(const char* data, const model::TensorType& type) {
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+  constexpr bool kAnywhere = true;
+#else
+  constexpr bool kAnywhere = false;
+#endif
+  const auto count = static_cast<std::size_t>(std::max<Index>(1, type.count()));
+  const std::size_t alignment = std::max<std::size_t>(1, type.bytes() / count);
+  return kAnywhere || reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
+}
+
 class RunnableOfReading {
  public:
-  RunnableOfReading(Reading reading, const std::vector<OpId>& op_of)
-      : reading_(std::move(reading)), op_of_(op_of), files_(reading_.where) {}
+  RunnableOfReading(Reading reading, const std::vector<OpId>& op_of, std::shared_ptr<const MappedFile> file)
+      : reading_(std::move(reading)), op_of_(op_of), file_(std::move(file)), files_(reading_.where) {
+    if (file_ != nullptr) in_file_ = find_raw_data(file_->content());
+  }
 
-  std::shared_ptr<const RunnableModel> make() {
+  std::shared_ptr<const RunnableModel> make(std::vector<RunnableModel::Block> blocks) {
+    result_->blocks = std::move(blocks);
     result_->where = reading_.where;
     for (const auto& opset : reading_.model.opset_import())
       result_->opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = static_cast<int>(opset.version());
@@ -127,13 +144,30 @@ class RunnableOfReading {
     made.origin = RunnableModel::Origin::held;
     if (!needed_[id] || made.type.element == Element::none) return;
     const std::string what = fmt::format("{}: initializer '{}'", reading_.where, value.name);
-    if (value.initializer == nullptr)
+    made.mapped = value.initializer != nullptr && value.initializer->data_location() == onnx::TensorProto::EXTERNAL;
+    if (value.initializer == nullptr) {
       made.tensor = model::to_tensor(to_proto(*value.constant), what);
-    else if (value.initializer->data_location() == onnx::TensorProto::EXTERNAL)
+    } else if (made.mapped) {
       made.tensor = files_.read(*value.initializer, what);
-    else
+    } else {
       // The reading is our own; only its type says that others do not change it.
-      made.tensor = take_tensor(const_cast<onnx::TensorProto&>(*value.initializer), what);
+      auto& initializer = const_cast<onnx::TensorProto&>(*value.initializer);
+      made.mapped = look_in_file(initializer, made);
+      if (!made.mapped) made.tensor = take_tensor(initializer, what);
+    }
+  }
+
+  // Returns whether the bytes lie in the model's file, where the tensor then is; they are not needed elsewhere.
+  bool look_in_file(onnx::TensorProto& initializer, RunnableModel::Value& value) const {
+    const auto found = in_file_.find(initializer.name());
+    if (found == in_file_.end()) return false;
+    const std::string_view bytes = found->second;
+    const bool same = bytes == initializer.raw_data();
+    forget_pages(bytes.data(), bytes.size());
+    if (!same || !may_be_read_at(bytes.data(), value.type)) return false;
+    value.tensor = Tensor::view(value.type, bytes.data(), file_);
+    delete initializer.release_raw_data();
+    return true;
   }
 
   RunnableModel::Op to_op(const ModelOp& op) const {
@@ -163,6 +197,8 @@ class RunnableOfReading {
 
   Reading reading_;
   const std::vector<OpId>& op_of_;
+  std::shared_ptr<const MappedFile> file_;  // of the model itself, if it is mapped
+  std::map<std::string, std::string_view> in_file_;
   ExternalData files_;
   std::vector<char> needed_;  // by value
   std::vector<char> runs_;    // by static op
@@ -171,8 +207,10 @@ class RunnableOfReading {
 
 }  // namespace
 
-std::shared_ptr<const RunnableModel> make_runnable(Reading reading, const std::vector<OpId>& op_of) {
-  return RunnableOfReading(std::move(reading), op_of).make();
+std::shared_ptr<const RunnableModel> make_runnable(Reading reading, const std::vector<OpId>& op_of,
+                                                   std::vector<RunnableModel::Block> blocks,
+                                                   std::shared_ptr<const MappedFile> file) {
+  return RunnableOfReading(std::move(reading), op_of, std::move(file)).make(std::move(blocks));
 }
 
 }  // namespace doppler::program

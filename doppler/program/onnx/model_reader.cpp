@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "doppler/base/error.h"
+#include "doppler/program/onnx/convert.h"
+#include "doppler/program/onnx/mapped_model.h"
 
 namespace doppler::program {
 namespace {
@@ -252,18 +254,11 @@ void ModelReader::read_operator(const Operator& op, const onnx::NodeProto& node,
       scope.values[node.output(0)] = add_value(std::move(value));
       return;
     }
-  Inferred inferred;
-  try {
-    inferred = infer_types(op, node, scope.opset(node), facts);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
-  }
+  Inferred inferred = infer(op, node, inputs, scope);
+  compute_types(op, node, inferred, inputs, scope);
   complete_types(node, inferred, inputs, scope);
   check_elements(reading_.where, op, node, facts, inferred);
-  const bool is_static = !inputs.empty() && op.is != OperatorClass::random &&
-                         std::all_of(inputs.begin(), inputs.end(),
-                                     [&](ValueId id) { return id == kNone || reading_.values[id].is_static; });
-  if (is_static) return bind_static(op, node, inputs, inferred.outputs, scope);
+  if (is_static(op, inputs)) return bind_static(op, node, inputs, inferred.outputs, scope);
   OpCost cost;
   try {
     cost = cost_of(op, node, facts.types, inferred.outputs);
@@ -375,23 +370,86 @@ void ModelReader::apply_dims(const std::string& name, TypeProto& type) {
   }
 }
 
-void ModelReader::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
-                                 const Scope& scope) {
+bool ModelReader::is_static(const Operator& op, const std::vector<ValueId>& inputs) const {
+  return !inputs.empty() && op.is != OperatorClass::random &&
+         std::all_of(inputs.begin(), inputs.end(),
+                     [&](ValueId id) { return id == kNone || reading_.values[id].is_static; });
+}
+
+Inferred ModelReader::infer(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+                            const Scope& scope) {
+  try {
+    Inferred inferred = infer_types(op, node, scope.opset(node), facts_of(inputs));
+    merge_declarations(node, inferred, scope);
+    return inferred;
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", reading_.where, error.what()));
+  }
+}
+
+void ModelReader::merge_declarations(const onnx::NodeProto& node, Inferred& inferred, const Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
     TypeProto& type = inferred.outputs[static_cast<std::size_t>(i)];
     if (name.empty()) continue;
-    const auto found = scope.declared.find(name);
-    const TypeProto* declared = found == scope.declared.end() ? nullptr : found->second;
-    if (!is_complete(type) && declared != nullptr) {
-      TypeProto bound = *declared;
+    const auto declared = scope.declared.find(name);
+    if (!is_complete(type) && declared != scope.declared.end()) {
+      TypeProto bound = *declared->second;
       apply_dims(name, bound);
       merge_declared(type, bound);
       if (is_complete(type) && !inferred.complaint.empty())
         warn(fmt::format("{}: {}; the declared shape of '{}' counts", describe(node), inferred.complaint, name));
     }
     if (!is_complete(type)) apply_dims(name, type);
+  }
+}
+
+bool ModelReader::compute_constants(const std::vector<ValueId>& inputs) {
+  bool more = false;
+  for (const ValueId id : inputs) {
+    if (id == kNone || !reading_.values[id].is_static || reading_.values[id].constant ||
+        !is_tensor(reading_.values[id].type) || elements(reading_.values[id].type) > kMostFolded)
+      continue;
+    const std::optional<model::Tensor> value = static_values_.find(id);
+    if (!value) continue;
+    reading_.values[id].constant = read_constant(model::to_proto(*value));
+    more = more || reading_.values[id].constant;
+  }
+  return more;
+}
+
+void ModelReader::compute_types(const Operator& op, const onnx::NodeProto& node, Inferred& inferred,
+                                const std::vector<ValueId>& inputs, const Scope& scope) {
+  const auto incomplete = [&] {
+    for (int i = 0; i < node.output_size(); ++i)
+      if (!is_complete(inferred.outputs[static_cast<std::size_t>(i)]) && scope.used.contains(node.output(i)))
+        return true;
+    return false;
+  };
+  if (!incomplete()) return;
+  try {
+    if (compute_constants(inputs)) inferred = infer(op, node, inputs, scope);
+    if (!incomplete() || !is_static(op, inputs)) return;
+    const auto outputs = static_values_.compute(node, scope.opset(node), inputs);
+    for (std::size_t i = 0; outputs && i < std::min(outputs->size(), inferred.outputs.size()); ++i)
+      if ((*outputs)[i].kind == model::Value::Kind::tensor) {
+        const model::TensorType& type = (*outputs)[i].tensor.type;
+        inferred.outputs[i] = tensor_type(static_cast<std::int32_t>(type.element), type.shape);
+      }
+  } catch (const InputError& error) {
+    if (inferred.complaint.empty()) inferred.complaint = error.what();
+  }
+}
+
+void ModelReader::complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
+                                 const Scope& scope) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    const std::string& name = node.output(i);
+    TypeProto& type = inferred.outputs[static_cast<std::size_t>(i)];
+    if (name.empty()) continue;
     if (!is_complete(type)) {
+      const auto found = scope.declared.find(name);
+      const TypeProto* declared = found == scope.declared.end() ? nullptr : found->second;
       if (scope.used.contains(name)) refuse_unknown(node, name, type, declared, inferred.complaint);
       type = tensor_type(onnx::TensorProto::FLOAT, Shape{0});  // nobody reads it
     }
@@ -445,13 +503,14 @@ void ModelReader::refuse_unused_dims() const {
   }
 }
 
-Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims) {
+Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims,
+                   bool mapped) {
   constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;  // protobuf's own limit
   if (content.size() > kMostBytes)
     throw InputError(fmt::format("{}: found {}; required at most {} (keep weights as external data)", where,
                                  format_bytes(content.size()), format_bytes(kMostBytes)));
   onnx::ModelProto model;
-  if (!model.ParseFromArray(content.data(), static_cast<int>(content.size())))
+  if (!(mapped ? parse_mapped(content, model) : model.ParseFromArray(content.data(), static_cast<int>(content.size()))))
     throw InputError(fmt::format("{}: truncated or damaged protobuf; required an ONNX model", where));
   if (!model.has_graph()) throw InputError(fmt::format("{}: found no graph; required an ONNX model", where));
   for (const auto& [key, size] : dims)

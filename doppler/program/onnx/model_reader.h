@@ -1,6 +1,6 @@
 #pragma once
 
-#include "doppler/program/onnx/reading.h"
+#include "doppler/program/onnx/static_values.h"
 
 namespace doppler::program {
 
@@ -49,8 +49,16 @@ class ModelReader {
   std::uint32_t add_parameter(std::string name, const onnx::TypeProto& type);
   // Fills in sizes that --dim gives, for symbols and for "tensor:axis".
   void apply_dims(const std::string& name, onnx::TypeProto& type);
+  Inferred infer(const Operator& op, const onnx::NodeProto& node, const std::vector<ValueId>& inputs,
+                 const Scope& scope);
+  void merge_declarations(const onnx::NodeProto& node, Inferred& inferred, const Scope& scope);
+  // Computes what the shapes of the outputs depend on, where neither rules nor the file say them.
+  void compute_types(const Operator& op, const onnx::NodeProto& node, Inferred& inferred,
+                     const std::vector<ValueId>& inputs, const Scope& scope);
+  bool compute_constants(const std::vector<ValueId>& inputs);
   void complete_types(const onnx::NodeProto& node, Inferred& inferred, const std::vector<ValueId>& inputs,
                       const Scope& scope);
+  bool is_static(const Operator& op, const std::vector<ValueId>& inputs) const;
   std::optional<Index> given(const std::string& key);
   [[noreturn]] void refuse_unknown(const onnx::NodeProto& node, const std::string& tensor, const onnx::TypeProto& type,
                                    const onnx::TypeProto* declared, const std::string& complaint) const;
@@ -82,6 +90,7 @@ class ModelReader {
   std::map<const onnx::FunctionProto*, std::map<std::string, int>> function_opsets_;
   std::map<std::string, std::size_t> unknown_operators_;
   std::size_t nodes_read_ = 0, depth_ = 0;
+  StaticValues static_values_{reading_};
 };
 
 }  // namespace doppler::program

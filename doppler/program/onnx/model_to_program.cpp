@@ -41,20 +41,29 @@ bool computes_in_einsums(DType dtype) {
 
 class ModelToProgram {
  public:
-  ModelToProgram(const Reading& reading, Program& program)
-      : reading_(reading), p_(program), exprs_(reading.values.size()), read_(reading.values.size(), 0) {
+  ModelToProgram(const Reading& reading, Program& program, bool runnable)
+      : reading_(reading),
+        p_(program),
+        runnable_(runnable),
+        exprs_(reading.values.size()),
+        read_(reading.values.size(), 0) {
     for (const ModelOp& op : reading.ops)
       for (const ValueId id : op.inputs)
         if (id != kNone) read_[id] = 1;
+    if (!runnable) return;
+    for (const ValueId id : reading.outputs)
+      if (id != kNone) read_[id] = 1;
   }
 
-  void run() {
+  std::vector<ExprOrigin> run() {
     for (const ModelOp& op : reading_.ops) {
       if (op.view)
         add_view(op);
-      else if (!op.outputs.empty() && !add_product(op))
+      else if (!op.outputs.empty() && (runnable_ || !add_product(op)))
         add_stencils(op);
     }
+    origins_.resize(p_.size());
+    return std::move(origins_);
   }
 
  private:
@@ -94,6 +103,22 @@ class ModelToProgram {
     return result;
   }
 
+  void note_origin(Expr expr, const ModelOp& op, std::uint32_t output) {
+    origins_.resize(p_.size());
+    origins_[expr.id] = {static_cast<std::uint32_t>(&op - reading_.ops.data()), output};
+  }
+
+  // Returns nothing for what stays whole.
+  std::optional<StencilRule> rule_of(const ModelOp& op, std::size_t output) const {
+    if (!runnable_) return stencil_rule(reading_, op, output);
+    for (const auto* ids : {&op.inputs, &op.outputs})
+      for (const ValueId id : *ids)
+        if (id != kNone && (!is_complete(reading_.values[id].type) || has_zero(id))) return std::nullopt;
+    std::optional<StencilRule> rule = stencil_rule(reading_, op, output);
+    if (rule) keep_to_kernels({reading_, op, output, shape(op.outputs[output])}, *rule);
+    return rule;
+  }
+
   void add_view(const ModelOp& op) {
     const ValueId from = op.inputs[0], to = op.outputs[0];
     add(op, reshape_rule(from, shape(from), shape(to)), to,
@@ -106,15 +131,16 @@ class ModelToProgram {
       if (id != kNone && (outputs.empty() || read_[id])) outputs.push_back(id);
     if (outputs.empty()) return;
     const bool each = op.rules->traits.each_output;
-    std::optional<StencilRule> rule = outputs.size() == 1 || each ? stencil_rule(reading_, op, 0) : std::nullopt;
+    std::optional<StencilRule> rule = outputs.size() == 1 || each ? rule_of(op, 0) : std::nullopt;
     if (!rule) return add_whole(op, outputs);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       if (op.outputs[i] == kNone || (i > 0 && !each)) continue;
-      rule = stencil_rule(reading_, op, i);
-      if (rule)
-        add(op, std::move(*rule), op.outputs[i],
-            {.kind = {}, .operands = {}, .most_pieces = {}, .flops = op.cost.flops},
-            i == 0 ? op.name : fmt::format("{}.{}", op.name, i));
+      rule = rule_of(op, i);
+      if (!rule) continue;
+      const Expr made = add(op, std::move(*rule), op.outputs[i],
+                            {.kind = {}, .operands = {}, .most_pieces = {}, .flops = op.cost.flops},
+                            i == 0 ? op.name : fmt::format("{}.{}", op.name, i));
+      note_origin(made, op, static_cast<std::uint32_t>(i));
     }
   }
 
@@ -130,7 +156,7 @@ class ModelToProgram {
     Stencil stencil{.kind = kind_of(*op.rules, *op.node), .operands = {}, .most_pieces = {}, .flops = op.cost.flops};
     if (outputs.size() == 1) {
       rule.most_pieces.assign(shape(outputs[0]).size(), 1);
-      add(op, std::move(rule), outputs[0], std::move(stencil), op.name);
+      note_origin(add(op, std::move(rule), outputs[0], std::move(stencil), op.name), op, kNone);
       return;
     }
     Index total = 0;
@@ -143,6 +169,7 @@ class ModelToProgram {
     stencil.most_pieces = {1};
     stencil.read = rule.read;
     const Expr row = p_.stencil(inputs, {total}, DType::i8, std::move(stencil), op.name);
+    note_origin(row, op, kNone);
     Index begin = 0;
     for (const ValueId id : outputs) {
       Stencil part{.kind = "view", .operands = {{{.offset = begin, .extent = bytes(id)}}}, .most_pieces = shape(id)};
@@ -254,12 +281,18 @@ class ModelToProgram {
 
   const Reading& reading_;
   Program& p_;
+  const bool runnable_;
+  std::vector<ExprOrigin> origins_;         // by expression, as far as they are known
   std::vector<std::optional<Expr>> exprs_;  // by value
   std::vector<char> read_;                  // by value: an op reads it
 };
 
 }  // namespace
 
-void model_to_program(const Reading& reading, Program& program) { ModelToProgram(reading, program).run(); }
+void model_to_program(const Reading& reading, Program& program) { ModelToProgram(reading, program, false).run(); }
+
+std::vector<ExprOrigin> model_to_runnable_program(const Reading& reading, Program& program) {
+  return ModelToProgram(reading, program, true).run();
+}
 
 }  // namespace doppler::program

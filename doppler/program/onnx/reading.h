@@ -69,7 +69,9 @@ struct Reading {
 
 // Reads a model. Throws InputError on everything that is wrong with the file or with `dims`, which maps a symbolic
 // dimension, or "tensor:axis", to a size.
-Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims);
+// If the content is a mapped file, its pages are forgotten once they are read.
+Reading read_model(const std::string& where, std::string_view content, const std::map<std::string, Index>& dims,
+                   bool mapped = false);
 // Reads a model that was read before and has been rewritten since: `weights` says which of its inputs hold weights.
 Reading read_again(const std::string& where, onnx::ModelProto model, const std::map<std::string, Index>& dims,
                    std::set<std::string> weights);

@@ -26,6 +26,7 @@ struct RunnableModel {
     Origin origin = Origin::op;
     ValueIndex view_of = kAbsent;  // the value whose elements this one has under another shape
     Tensor tensor = {};
+    bool mapped = false;  // the tensor lies in a mapped file, so that its pages may be forgotten
     Index inner = 1;  // of a weight: how many products the first op that reads it adds up, for values that stay finite
   };
   struct Op {
@@ -35,10 +36,20 @@ struct RunnableModel {
     bool has_body = false;                    // control flow
   };
 
+  // A part of an op that runs by itself, where the model is cut: some elements of one output, or the whole op.
+  struct Block {
+    std::uint32_t op = 0;
+    std::uint32_t output = kAbsent;  // kAbsent: the op is not cut, and the block writes all outputs
+    program::Rect region = {};       // of the output
+    // By input: what the block reads of it, all of it where the list ends. Empty ones are not there (of a Concat).
+    std::vector<program::Rect> inputs = {};
+  };
+
   std::string where;  // starts texts
   std::map<std::string, int> opsets;
   std::vector<Value> values;
-  std::vector<Op> ops;         // by op of the graph
+  std::vector<Op> ops;         // by op of the graph, unless the model is cut
+  std::vector<Block> blocks;   // by op of the graph, if the model is cut; empty otherwise
   std::vector<Op> static_ops;  // producers first
   std::vector<ValueIndex> outputs;
   std::vector<std::string> output_names;

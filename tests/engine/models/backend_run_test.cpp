@@ -1,4 +1,5 @@
-// ONNX's own backend tests through the engine: every model on one device, and on two with ops placed at random.
+// ONNX's own backend tests through the engine: every model on one device, on two with ops placed at random, and in
+// blocks that are placed at random.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "doppler/engine/threads/threads_executor.h"
 #include "doppler/load.h"
 #include "doppler/machine.h"
+#include "tests/engine/models/processors.h"
 #include "tests/kernels/onnx/backend_cases.h"
 
 namespace doppler {
@@ -15,21 +17,10 @@ namespace {
 
 using model::Value;
 
-// Cores of some speed: times say nothing here.
-Machine processors(DeviceId count) {
-  std::vector<Device> devices(count);
-  for (DeviceId id = 0; id < count; ++id) {
-    devices[id].name = fmt::format("cpu{}", id);
-    devices[id].type = "cpu";
-    devices[id].rates = {{"*", "*", 1e11}};
-    devices[id].memory_bytes_per_second = 1e10;
-  }
-  return Machine("cores", devices, std::vector<Link>(count * count, Link{1e-5, 1e10}));
-}
-
-std::vector<Value> run_on(DeviceId devices, const test::BackendCase& one, const test::BackendData& data) {
-  const Machine machine = processors(devices);
-  const LoadOptions options{.rewrite = true, .runnable = true};
+std::vector<Value> run_on(DeviceId devices, std::uint32_t parts, const test::BackendCase& one,
+                          const test::BackendData& data) {
+  const Machine machine = test::processors(devices, parts > 0 ? Links::shared : Links::free);
+  const LoadOptions options{.shard = parts, .rewrite = true, .runnable = true};
   const GraphFile file = read_graph_file(one.model().string(), &machine, options);
   const Problem problem = make_problem(file, machine, options);
   ThreadsOptions how{.library = &model::kernel_library()};
@@ -45,16 +36,31 @@ std::vector<Value> run_on(DeviceId devices, const test::BackendCase& one, const 
   return executor.compute_model(placement);
 }
 
+// Runs the case in blocks. Returns nothing if a node is evaluated anew in every run, which blocks cannot be.
+std::optional<std::vector<Value>> run_in_blocks(std::uint32_t parts, const test::BackendCase& one,
+                                                const test::BackendData& data) {
+  try {
+    return run_on(2, parts, one, data);
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).find("to run it in blocks") == std::string_view::npos) throw;
+    return std::nullopt;
+  }
+}
+
 class ABackendSuite : public testing::TestWithParam<const char*> {};
 
 TEST_P(ABackendSuite, PassesByTheEngineButForTheListedCases) {
   if (test::backend_cases(GetParam()).empty()) GTEST_SKIP() << "libonnx-testdata is not installed";
   const auto run = [](const test::BackendCase& one, const test::BackendData& data) {
-    const std::vector<Value> single = run_on(1, one, data);
-    const std::vector<Value> several = run_on(2, one, data);
-    for (std::size_t i = 0; i < single.size(); ++i)
-      if (const std::string why = test::difference(several[i], single[i]); !why.empty())
-        throw InputError(fmt::format("two devices differ from one: {}", why));
+    const std::vector<Value> single = run_on(1, 0, one, data);
+    const auto compare = [&](const std::vector<Value>& other, const char* what) {
+      for (std::size_t i = 0; i < single.size(); ++i)
+        if (const std::string why = test::difference(other[i], single[i]); !why.empty())
+          throw InputError(fmt::format("{} from one: {}", what, why));
+    };
+    compare(run_on(2, 0, one, data), "two devices differ");
+    for (const std::uint32_t parts : {2, 3})
+      if (const auto blocks = run_in_blocks(parts, one, data)) compare(*blocks, "blocks on two devices differ");
     return single;
   };
   test::expect_suite(GetParam(), run, DOPPLER_ENGINE_EXCEPTIONS);

@@ -9,11 +9,13 @@
 
 #include "doppler/base/rng.h"
 #include "doppler/engine/threads/threads_executor.h"
+#include "doppler/kernels/onnx/model_kernels.h"
 #include "doppler/kernels/onnx/model_values.h"
 #include "doppler/load.h"
 #include "doppler/machine.h"
 #include "doppler/program/onnx/tensor_file.h"
 #include "doppler/program/onnx/zoo/zoo.h"
+#include "tests/engine/models/processors.h"
 
 namespace doppler {
 namespace {
@@ -25,18 +27,6 @@ using program::ZooSizes;
 
 // Kernels may add up in any order, and fused ones round less often.
 constexpr double kTolerance = 1e-4;
-
-// Cores of some speed: times say nothing here.
-Machine processors(DeviceId count) {
-  std::vector<Device> devices(count);
-  for (DeviceId id = 0; id < count; ++id) {
-    devices[id].name = fmt::format("cpu{}", id);
-    devices[id].type = "cpu";
-    devices[id].rates = {{"*", "*", 1e11}};
-    devices[id].memory_bytes_per_second = 1e10;
-  }
-  return Machine("cores", devices, std::vector<Link>(count * count, Link{1e-5, 1e10}));
-}
 
 std::string generate(std::string_view name, const ZooSizes& sizes) {
   for (const program::ZooModel& model : program::zoo())
@@ -56,8 +46,14 @@ const ZooSizes kText = {
 const ZooSizes kVision = {.image = 64, .layers = 2, .width = 64, .heads = 4, .hidden = 96, .weights = 1};
 
 Problem load(const std::string& content, DeviceId devices, bool rewrite) {
-  const Machine machine = processors(devices);
+  const Machine machine = test::processors(devices);
   const LoadOptions options{.rewrite = rewrite, .runnable = true};
+  return make_problem(parse_graph_file("model.onnx", content, &machine, options), machine, options);
+}
+
+Problem load_cut(const std::string& content, DeviceId devices, std::uint32_t parts, bool rewrite = true) {
+  const Machine machine = test::processors(devices, Links::shared);
+  const LoadOptions options{.shard = parts, .rewrite = rewrite, .runnable = true};
   return make_problem(parse_graph_file("model.onnx", content, &machine, options), machine, options);
 }
 
@@ -122,6 +118,41 @@ TEST_P(AModel, GivesTheSameBitsAtEveryPlacement) {
   const std::vector<Value> one = run(problem, on_one(problem)), two = run(problem, random_placement(problem, 7));
   for (std::size_t i = 0; i < one.size(); ++i)
     EXPECT_EQ(std::memcmp(one[i].tensor.data.get(), two[i].tensor.data.get(), one[i].tensor.type.bytes()), 0);
+}
+
+TEST_P(AModel, ComputesTheSameInBlocksThatAreAnywhere) {
+  const std::vector<Value> expected = truth();
+  for (const std::uint32_t parts : {2, 8}) {
+    const Problem problem = load_cut(content_, 2, parts);
+    EXPECT_GT(problem.op_count(), load(content_, 2, true).op_count()) << "nothing was cut";
+    const Placement placement = random_placement(problem, parts);
+    ThreadsExecutor executor(problem, {.library = &model::kernel_library(), .deterministic = true});
+    const std::vector<Value> found = executor.compute_model(placement), again = executor.compute_model(placement);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_LE(relative_error(found[i].tensor, expected[i].tensor), kTolerance) << parts << " blocks, output " << i;
+      EXPECT_EQ(std::memcmp(found[i].tensor.data.get(), again[i].tensor.data.get(), found[i].tensor.type.bytes()), 0);
+    }
+  }
+  const Problem plain = load_cut(content_, 2, 2, false);
+  const std::vector<Value> found = run(plain, random_placement(plain, 5));
+  EXPECT_LE(relative_error(found[0].tensor, expected[0].tensor), kTolerance) << "as the file has its nodes";
+}
+
+TEST_P(AModel, ComputesProductsAndWindowsByOneDnnAndNeverByItsReference) {
+  const Problem problem = load(content_, 1, true);
+  const model::ModelKernels kernels(problem.model(), problem.graph(), model::kernel_library());
+  std::size_t products = 0;
+  for (OpId op = 0; op < problem.op_count(); ++op) {
+    const std::string& type = problem.model()->ops[op].node.op_type;
+    const std::string how = kernels.implementation(op);
+    EXPECT_EQ(how.find("ref"), std::string::npos) << type << " by " << how;
+    if (type != "Conv" && type != "MatMul" && type != "Gemm" && !type.ends_with("ePool") && type != "MaxPool") continue;
+    if (type.starts_with("Global")) continue;  // a sum
+    ++products;
+    EXPECT_TRUE(how.starts_with("onednn ")) << problem.graph().name(op) << ": " << type << " by " << how;
+  }
+  EXPECT_GT(products, 8U);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheZoo, AModel,

@@ -44,19 +44,22 @@ KernelNode node_of(const std::string& op, const std::vector<Tensor>& inputs, Att
   return node;
 }
 
-std::vector<Tensor> run_node(const KernelNode& node, const std::vector<Tensor>& inputs) {
-  const std::unique_ptr<NodeKernel> kernel = kernel_library().make(node);
-  std::vector<const std::byte*> from;
-  for (const Tensor& input : inputs) from.push_back(input.data.get());
+std::vector<Tensor> run_kernel(const NodeKernel& kernel, const std::vector<const std::byte*>& from) {
   std::vector<Tensor> outputs;
   std::vector<std::byte*> to;
-  for (const TensorType& type : kernel->outputs()) {
+  for (const TensorType& type : kernel.outputs()) {
     outputs.emplace_back(type);
     to.push_back(outputs.back().data.get());
   }
-  const AlignedBytes scratch(std::max<std::size_t>(1, kernel->scratch_bytes()));
-  kernel->run(from, to, scratch.data());
+  const AlignedBytes scratch(std::max<std::size_t>(1, kernel.scratch_bytes()));
+  kernel.run(from, to, scratch.data());
   return outputs;
+}
+
+std::vector<Tensor> run_node(const KernelNode& node, const std::vector<Tensor>& inputs) {
+  std::vector<const std::byte*> from;
+  for (const Tensor& input : inputs) from.push_back(input.data.get());
+  return run_kernel(*kernel_library().make(node), from);
 }
 
 Tensor run_first(const KernelNode& node, const std::vector<Tensor>& inputs) { return run_node(node, inputs)[0]; }

@@ -16,6 +16,8 @@ model::Tensor floats(const model::Shape& shape, const std::vector<float>& values
 model::KernelNode node_of(const std::string& op, const std::vector<model::Tensor>& inputs,
                           model::Attributes attributes = {}, std::uint32_t constants = ~0U);
 
+// Runs a kernel on the bytes of its inputs; returns its outputs.
+std::vector<model::Tensor> run_kernel(const model::NodeKernel& kernel, const std::vector<const std::byte*>& from);
 // Makes the kernel and runs it on the inputs of the node, which all must be known.
 std::vector<model::Tensor> run_node(const model::KernelNode& node, const std::vector<model::Tensor>& inputs);
 model::Tensor run_first(const model::KernelNode& node, const std::vector<model::Tensor>& inputs);

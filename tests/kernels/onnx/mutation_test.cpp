@@ -15,6 +15,7 @@
 #include "doppler/kernels/onnx/convert_elements.h"
 #include "doppler/kernels/onnx/kernel.h"
 #include "tests/kernels/onnx/backend_cases.h"
+#include "tests/kernels/onnx/kernel_runs.h"
 #include "tests/support/sanitized.h"
 
 namespace doppler::test {
@@ -96,14 +97,7 @@ bool try_node(const Node& node, const std::vector<Tensor>& inputs, int opset) tr
   std::size_t bytes = kernel->scratch_bytes();
   for (const TensorType& type : kernel->outputs()) bytes += bytes > kMostBytes ? 0 : type.bytes();
   if (bytes > kMostBytes) return true;
-  std::vector<Tensor> outputs;
-  std::vector<std::byte*> to;
-  for (const TensorType& type : kernel->outputs()) {
-    outputs.emplace_back(type);
-    to.push_back(outputs.back().data.get());
-  }
-  const AlignedBytes scratch(std::max<std::size_t>(1, kernel->scratch_bytes()));
-  kernel->run(from, to, scratch.data());
+  test::run_kernel(*kernel, from);
   return true;
 } catch (const InputError&) {
   return false;
