@@ -135,12 +135,10 @@ const Tensor& CutModelKernels::constant_part(ValueIndex value, const Tensor& who
   return part;
 }
 
-CutModelKernels::Source CutModelKernels::copied(Source from, const TensorType& type, const Rect& region, Layout wanted,
-                                                Plan& plan) const {
+CutModelKernels::Source CutModelKernels::copied(Source from, StridedCopy how, std::size_t bytes, Plan& plan) const {
   Source source;
   source.copy = static_cast<std::int32_t>(plan.copies.size());
-  const std::size_t bytes = static_cast<std::size_t>(region.volume()) * size_of(type.element);
-  plan.copies.push_back({gather_region(type, region, wanted), from, plan.scratch_bytes});
+  plan.copies.push_back({std::move(how), from, plan.scratch_bytes});
   plan.scratch_bytes += whole_lines(bytes);
   plan.copied_bytes += bytes;
   return source;
@@ -162,10 +160,13 @@ CutModelKernels::Source CutModelKernels::source_of(const RunnableModel::Op& op, 
   }
   TensorType type = stored_type(origin);
   if (value != origin) {
-    // What is seen under another shape is row-major.
+    // What is seen under another shape is row-major. The block waits for what it needs of the value, so that it must
+    // not look at anything else of it.
+    const TensorType& seen = model_->values[value].type;
     if (!same_bytes(type, type.layout, Layout::row_major))
-      source = copied(source, type, Rect::whole(type.shape), Layout::row_major, plan);
-    type = model_->values[value].type;
+      source = copied(source, region_to_row_major(type, region_below_view(type.shape, seen.shape, region)),
+                      type.bytes(), plan);
+    type = seen;
   }
   if (region.volume() == 0) return source;
   const TensorType part{type.element, region.shape(), type.layout};
@@ -174,7 +175,7 @@ CutModelKernels::Source CutModelKernels::source_of(const RunnableModel::Op& op, 
       source.offset += static_cast<std::size_t>(*offset) * size_of(type.element);
       return source;
     }
-  return copied(source, type, region, wanted, plan);
+  return copied(source, gather_region(type, region, wanted), part.bytes(), plan);
 }
 
 CutModelKernels::Target CutModelKernels::target_of(ValueIndex value, const Rect& region, Plan& plan) const {

@@ -62,7 +62,7 @@ class CutModelKernels final : public ComputingModel {
   void make_plan(OpId block, const KernelNode& whole);
   Source source_of(const RunnableModel::Op& op, std::size_t slot, const program::Rect& region, Layout wanted,
                    Plan& plan) const;
-  Source copied(Source from, const TensorType& type, const program::Rect& region, Layout wanted, Plan& plan) const;
+  Source copied(Source from, StridedCopy how, std::size_t bytes, Plan& plan) const;
   Target target_of(ValueIndex value, const program::Rect& region, Plan& plan) const;
   const Tensor& constant_part(ValueIndex value, const Tensor& whole, const program::Rect& region, Layout layout);
   TensorType stored_type(ValueIndex value) const;

@@ -1,7 +1,10 @@
 #include "doppler/kernels/onnx/tensor_region.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "doppler/base/error.h"
 
@@ -65,6 +68,38 @@ StridedCopy gather_region(const TensorType& from, const Rect& region, Layout lay
 StridedCopy scatter_region(const TensorType& to, const Rect& region, Layout layout) {
   const TensorType from{to.element, region.shape(), layout};
   return {loops_over(from.shape, from, to), size_of(to.element), 0, offset_of(to, region)};
+}
+
+Rect region_below_view(const Shape& shape, const Shape& view, const Rect& region) {
+  if (region.volume() == 0) return {Shape(shape.size(), 0), Shape(shape.size(), 0)};
+  Rect below{shape, Shape(shape.size(), 0)};
+  // Takes in the elements from the first up to the last one.
+  const auto cover = [&](Index first, Index last) {
+    bool crossed = false;  // a dimension before this one has several indices, so that this one is passed through whole
+    Index below_here = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      below_here /= shape[i];
+      const Index begin = crossed ? 0 : first / below_here % shape[i];
+      const Index end = crossed ? shape[i] : last / below_here % shape[i] + 1;
+      below.begin[i] = std::min(below.begin[i], begin);
+      below.end[i] = std::max(below.end[i], end);
+      crossed = crossed || end - begin > 1;
+    }
+  };
+  const TensorType seen{Element::u8, view, Layout::row_major};
+  Shape rows = region.shape();
+  const Index row = rows.empty() ? 1 : std::exchange(rows.back(), 1);
+  std::array<Index, 1> offset = {offset_of(seen, region)};
+  std::vector<Loop> loops;
+  const std::vector<Index> steps = steps_of(seen);
+  for (std::size_t i = 0; i < rows.size(); ++i) loops.push_back({rows[i], {steps[i]}});
+  for_each_offset(loops, offset, [&] { cover(offset[0], offset[0] + row - 1); });
+  return below;
+}
+
+StridedCopy region_to_row_major(const TensorType& from, const Rect& region) {
+  const TensorType to{from.element, from.shape, Layout::row_major};
+  return {loops_over(region.shape(), from, to), size_of(from.element), offset_of(from, region), offset_of(to, region)};
 }
 
 }  // namespace doppler::model

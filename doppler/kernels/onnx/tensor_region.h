@@ -20,4 +20,11 @@ std::optional<Index> dense_offset(const TensorType& type, const program::Rect& r
 StridedCopy gather_region(const TensorType& from, const program::Rect& region, Layout layout);
 StridedCopy scatter_region(const TensorType& to, const program::Rect& region, Layout layout);
 
+// Returns the smallest region of a tensor of `shape` that has every element of `region` of the same row-major elements
+// seen under the shape `view`.
+program::Rect region_below_view(const Shape& shape, const Shape& view, const program::Rect& region);
+
+// Returns a copy of `region` of a tensor to a whole row-major tensor, of which nothing else is written.
+StridedCopy region_to_row_major(const TensorType& from, const program::Rect& region);
+
 }  // namespace doppler::model
